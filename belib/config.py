@@ -1,0 +1,262 @@
+"""What a run is: flat frozen dataclasses, one a stage, whose defaults are the paper's tables.
+
+YAML files in `params/`, a notebook's parameters cell and Python callers all build the same class. A
+wrong value, type or name is refused when the object is built, before any time is spent.
+"""
+
+import ast
+import difflib
+import math
+import types
+import typing
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import yaml
+
+from belib import paths
+
+OBJECTIVES = ("behavioral", "renyi", "shannon", "random")
+ALGORITHMS = ("td3",)
+
+POSITIVE = ("positive and finite", lambda value: 0 < value < math.inf)
+AT_LEAST_ZERO = ("at least 0", lambda value: value >= 0)
+AT_LEAST_ONE = ("at least 1", lambda value: value >= 1)
+AT_LEAST_TWO = ("at least 2", lambda value: value >= 2)
+SHARE = ("above 0 and at most 1", lambda value: 0 < value <= 1)
+
+
+def one_of(values: Iterable[str]) -> tuple[str, Callable[[str], bool]]:
+    """The rule that a value is one of `values`."""
+    values = tuple(values)
+    return "one of " + ", ".join(values), lambda value: value in values
+
+
+def setting(default: Any, meaning: str, *, unit: str = "", source: str, rule: Any = None) -> Any:
+    """A dataclass field with its meaning, unit, source, and the rule that its value keeps."""
+    metadata = {"meaning": meaning, "unit": unit, "source": source, "rule": rule}
+    return field(default=default, metadata=metadata)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """Checked construction, YAML and scales, common to all stages."""
+
+    STAGE: ClassVar[str]
+
+    def __post_init__(self):
+        annotations = typing.get_type_hints(type(self))
+        for item in fields(self):
+            value = check_type(item.name, getattr(self, item.name), annotations[item.name])
+            object.__setattr__(self, item.name, value)
+            words, holds = item.metadata["rule"] or ("", lambda _: True)
+            if not holds(value):
+                shown = repr(value) if isinstance(value, str) else value
+                raise ValueError(f"{item.name} must be {words}, got {shown}")
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Self:
+        """Build from plain values; raises TypeError for an unknown name, with the nearest known."""
+        known = [item.name for item in fields(cls)]
+        for name in values:
+            if name not in known:
+                raise TypeError(f"{cls.__name__} has no field {unknown_name(name, known)}")
+        return cls(**values)
+
+    @classmethod
+    def from_yaml(cls, path: str | Path) -> Self:
+        """Read a flat YAML file of differences from the defaults."""
+        return cls.from_dict(yaml.safe_load(Path(path).read_text()) or {})
+
+    @classmethod
+    def at_scale(cls, scale: str, **overrides: Any) -> Self:
+        """The sizes of `params/<stage>.<scale>.yaml`, with `overrides` that are not None on top."""
+        known = scales(cls.STAGE)
+        if scale not in known:
+            raise ValueError(f"scale must be one of {', '.join(known)}, got {scale!r}")
+        values = yaml.safe_load((paths.ROOT / "params" / f"{cls.STAGE}.{scale}.yaml").read_text())
+        given = {name: value for name, value in overrides.items() if value is not None}
+        return cls.from_dict({**(values or {}), "scale": scale, **given})
+
+    def to_yaml(self) -> str:
+        """Every field as flat YAML, which `from_yaml` reads back to an equal object."""
+        return yaml.safe_dump(asdict(self), sort_keys=False)
+
+    def describe(self) -> list[dict[str, Any]]:
+        """A row a field (name, value, paper's default, unit, meaning, source), for a DataFrame."""
+        return [
+            {
+                "setting": item.name,
+                "value": getattr(self, item.name),
+                "default": item.default,
+                "unit": item.metadata["unit"],
+                "meaning": item.metadata["meaning"],
+                "source": item.metadata["source"],
+            }
+            for item in fields(self)
+        ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearnerConfig(Config):
+    """What collection and offline learning share (paper, tables 2 and 3)."""
+
+    domain: str = setting("walker", "dm_control suite domain", source="section 5")
+    seed: int = setting(0, "all randomness of the member", source="ours", rule=AT_LEAST_ZERO)
+    scale: str = setting("paper", "label of the set of sizes, kept with results", source="ours")
+    batch_size: int = setting(
+        1024, "transitions a batch", source="tables 2, 3; URLB", rule=AT_LEAST_TWO
+    )
+    hidden_dim: int = setting(
+        1024, "width of hidden layers", unit="units", source="tables 2, 3", rule=AT_LEAST_ONE
+    )
+    learning_rate: float = setting(1e-4, "Adam's step size", source="tables 2, 3", rule=POSITIVE)
+    tau: float = setting(0.01, "critic target rate, an update", source="tables 2, 3", rule=SHARE)
+    discount: float = setting(0.99, "gamma", source="tables 2, 3", rule=SHARE)
+    stddev: float = setting(
+        0.2, "policy noise (table 3 omits it)", unit="action", source="table 2", rule=AT_LEAST_ZERO
+    )
+    stddev_clip: float = setting(
+        0.3, "noise clip in losses", unit="action", source="tables 2, 3", rule=POSITIVE
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PretrainConfig(LearnerConfig):
+    """Collection of one dataset by a reward-free agent (paper, table 2; the rest from URLB)."""
+
+    STAGE: ClassVar[str] = "04_pretrain"
+    MEMBER_FIELDS: ClassVar[tuple[str, ...]] = ("objective", "alpha", "q", "seed")
+
+    objective: str = setting(
+        "behavioral", "what the intrinsic reward estimates", source="s. 4", rule=one_of(OBJECTIVES)
+    )
+    alpha: float = setting(
+        0.5, "Prelec's alpha, of the behavioral objective", source="section 5", rule=POSITIVE
+    )
+    q: float = setting(0.5, "Renyi's order, of that objective", source="section 5", rule=POSITIVE)
+    num_steps: int = setting(
+        500_000, "environment steps", unit="steps", source="section 5", rule=AT_LEAST_ONE
+    )
+    random_steps: int = setting(
+        4_000, "uniform-random first steps", unit="steps", source="URLB", rule=AT_LEAST_ZERO
+    )
+    update_every: int = setting(
+        2, "steps between updates", unit="steps", source="table 2", rule=AT_LEAST_ONE
+    )
+    n_step: int = setting(
+        3, "steps before the bootstrap", unit="steps", source="URLB", rule=AT_LEAST_ONE
+    )
+    replay_capacity: int = setting(
+        1_000_000, "replay rows", unit="rows", source="table 2", rule=AT_LEAST_TWO
+    )
+    representation_dim: int = setting(
+        512, "APT's representation; M of Prelec's beta", source="table 2", rule=AT_LEAST_TWO
+    )
+    k: int = setting(
+        12, "neighbours averaged, self counted", source="table 2; URLB", rule=AT_LEAST_ONE
+    )
+    intrinsic_reward_scale: str = setting(
+        "none",
+        "rms divides the reward by its running root mean square",
+        source="ours",
+        rule=one_of(("none", "rms")),
+    )
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.k >= self.batch_size:
+            raise ValueError(f"k must be below batch_size = {self.batch_size}, got {self.k}")
+        if self.replay_capacity <= self.n_step:
+            raise ValueError(
+                f"replay_capacity must exceed n_step = {self.n_step}, got {self.replay_capacity}"
+            )
+
+    @property
+    def parameter(self) -> float | None:
+        """The objective's own parameter: alpha, q, or None."""
+        return {"behavioral": self.alpha, "renyi": self.q}.get(self.objective)
+
+    @property
+    def dataset(self) -> str:
+        """The dataset's name: `behavioral-0.5-s0`, `renyi-2-s0`, `shannon-s0`, `random-s0`."""
+        parameter = () if self.parameter is None else (f"{self.parameter:.12g}",)
+        return "-".join((self.objective, *parameter, f"s{self.seed}"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfflineConfig(LearnerConfig):
+    """One policy, learnt from one dataset for one task (paper, table 3; the rest from ExORL)."""
+
+    STAGE: ClassVar[str] = "05_offline_rl"
+    MEMBER_FIELDS: ClassVar[tuple[str, ...]] = ("task", "seed")
+
+    dataset: str = setting("behavioral-0.5-s0", "name of the dataset", source="section 5")
+    task: str = setting("walker_stand", "domain and task of the reward", source="section 5")
+    algorithm: str = setting("td3", "learner", source="section 5", rule=one_of(ALGORITHMS))
+    num_steps: int = setting(
+        100_000, "gradient updates", unit="updates", source="table 3", rule=AT_LEAST_ONE
+    )
+    eval_every: int = setting(
+        10_000, "updates between evaluations", unit="updates", source="ExORL", rule=AT_LEAST_ONE
+    )
+    eval_episodes: int = setting(
+        10, "episodes an evaluation", unit="episodes", source="ExORL", rule=AT_LEAST_ONE
+    )
+
+
+def scales(stage: str) -> list[str]:
+    """The scales that `params/` has for a stage (`04_pretrain`), by name."""
+    return sorted(path.name.split(".")[1] for path in paths.ROOT.glob(f"params/{stage}.*.yaml"))
+
+
+def check_type(name: str, value: Any, annotation: Any) -> Any:
+    """`value`, an int widened where a float is wanted; TypeError where the types differ."""
+    if isinstance(annotation, types.UnionType):
+        options = typing.get_args(annotation)
+        if value is None and type(None) in options:
+            return None
+        return check_type(name, value, next(o for o in options if o is not type(None)))
+    if typing.get_origin(annotation) is list:
+        (item,) = typing.get_args(annotation)
+        if not isinstance(value, list | tuple):
+            raise TypeError(f"{name} should be a list of {item.__name__}, got {value!r}")
+        return [check_type(f"{name}[{i}]", entry, item) for i, entry in enumerate(value)]
+    if annotation is float and type(value) is int:
+        return float(value)
+    if type(value) is not annotation:
+        hint = ""
+        if annotation is float and isinstance(value, str):
+            hint = " (YAML reads 1e-4 as text: write 1.0e-4)"
+        found = type(value).__name__
+        raise TypeError(f"{name} should be {annotation.__name__}, got {value!r} ({found}){hint}")
+    return value
+
+
+def unknown_name(name: str, known: Iterable[str]) -> str:
+    """`'alhpa' (nearest: 'alpha')`, for messages."""
+    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f"{name!r}" + (f" (nearest: {near[0]!r})" if near else "")
+
+
+def check_parameters(namespace: dict[str, Any]) -> None:
+    """Refuse misspelt or mistyped notebook parameters; call it with `globals()` in the set-up cell.
+
+    The parameters cell holds annotated literals. papermill only warns of a name that the cell lacks
+    and hides the warning where it prints no progress, so a run would go on with the default.
+    papermill's own cell is recognised in the session's history by its first line, which leaves the
+    variables that a person makes in JupyterLab alone.
+
+    Raises TypeError. Ints given for floats are widened in place.
+    """
+    annotations = namespace.get("__annotations__", {})
+    for source in namespace.get("In", []):
+        if source.startswith("# Parameters\n"):
+            for name in (statement.targets[0].id for statement in ast.parse(source).body):
+                if name not in annotations:
+                    near = unknown_name(name, annotations)
+                    raise TypeError(f"this notebook has no parameter {near}")
+    for name, annotation in annotations.items():
+        namespace[name] = check_type(name, namespace[name], annotation)

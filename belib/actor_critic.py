@@ -1,0 +1,116 @@
+"""The deterministic actor-critic that URLB's collectors and ExORL's learners share.
+
+Despite URLB's name for it (DDPG) it has TD3's twin critics and smoothed target actions, without
+TD3's delayed policy updates and without a target actor.
+"""
+
+import copy
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from belib.config import LearnerConfig
+from belib.networks import Actor, TwinCritic
+from belib.replay import Batch
+from belib.streams import Streams
+
+Metrics = dict[str, Tensor]
+"""Numbers of one update, one a member: (M,)."""
+
+_EDGE = 1 - 1e-6  # actions stay inside the open interval (URLB)
+
+
+class ActorCritic(nn.Module):
+    """M learners in lockstep. A loss is (M,): one a member; their sum has each member's gradients.
+
+    Args:
+        obs_dim, action_dim: sizes of the task.
+        configs: one a member; equal in all but what an algorithm allows to differ.
+    """
+
+    shared_trunk: bool
+    """Whether the two critics share their first layer: in URLB they do, in ExORL they do not."""
+
+    def __init__(self, obs_dim: int, action_dim: int, configs: Sequence[LearnerConfig]):
+        super().__init__()
+        self.config = configs[0]
+        self.streams = Streams([config.seed for config in configs], "agent")
+        sizes = (self.streams, obs_dim, action_dim, self.config.hidden_dim)
+        self.action_dim = action_dim
+        self.actor = Actor(*sizes)
+        self.critic = TwinCritic(*sizes, shared_trunk=self.shared_trunk)
+        self.critic_target = copy.deepcopy(self.critic).requires_grad_(False)
+        self.optimizers = {"actor": self.adam(self.actor), "critic": self.adam(self.critic)}
+
+    def adam(self, network: nn.Module) -> torch.optim.Optimizer:
+        """Adam acts on each number alone, so members do not meet in it."""
+        return torch.optim.Adam(network.parameters(), lr=self.config.learning_rate, fused=True)
+
+    @torch.no_grad()
+    def act(self, obs: Tensor, *, explore: bool) -> Tensor:
+        """Actions (M, B, action_dim) for observations (M, B, obs_dim): the mean, or with noise."""
+        action = self.actor(obs)
+        if explore:
+            action += self.config.stddev * self.streams.normal(*action.shape[1:])
+        return action.clamp(-_EDGE, _EDGE)
+
+    def update(self, batch: Batch) -> Metrics:
+        """One update of critic, actor and target critic, in URLB's order."""
+        metrics = self.descend("critic", *self.critic_loss(batch))
+        metrics |= self.descend("actor", *self.actor_loss(batch))
+        self.update_target()
+        return metrics
+
+    def critic_loss(self, batch: Batch) -> tuple[Tensor, Metrics]:
+        """Both critics' squared errors to r + discount min Q'(s', a'), a' a noisy policy action."""
+        with torch.no_grad():
+            next_action = self.noisy_action(batch.next_obs)
+            next_value = self.critic_target(batch.next_obs, next_action).amin(0)
+            target = batch.reward + batch.discount * next_value
+        values = self.critic(batch.obs, batch.action)
+        loss = (values - target).square().mean(-1).sum(0)
+        return loss, {"critic_loss": loss, "value": values.mean((0, -1))}
+
+    def actor_loss(self, batch: Batch) -> tuple[Tensor, Metrics]:
+        """-min Q(s, a) with a noisy policy action."""
+        values = self.critic(batch.obs, self.noisy_action(batch.obs)).amin(0)
+        loss = -values.mean(-1)
+        return loss, {"actor_loss": loss}
+
+    def noisy_action(self, obs: Tensor) -> Tensor:
+        """The mean action with clipped noise, kept in range without stopping its gradient."""
+        mean = self.actor(obs)
+        noise = self.config.stddev * self.streams.normal(*mean.shape[1:])
+        clip = self.config.stddev_clip
+        action = mean + noise.clamp(-clip, clip)
+        return action + (action.clamp(-_EDGE, _EDGE) - action).detach()
+
+    def descend(self, name: str, loss: Tensor, metrics: Metrics) -> Metrics:
+        """One Adam step of the named network, and of no other that the loss runs through."""
+        parameters = list(getattr(self, name).parameters())
+        self.optimizers[name].zero_grad()
+        loss.sum().backward(inputs=parameters)
+        self.optimizers[name].step()
+        return {key: value.detach() for key, value in metrics.items()}
+
+    @torch.no_grad()
+    def update_target(self) -> None:
+        """Move the target critic by tau towards the critic."""
+        targets, sources = list(self.critic_target.parameters()), list(self.critic.parameters())
+        torch._foreach_lerp_(targets, sources, self.config.tau)
+
+    def state(self) -> dict:
+        """Networks, optimisers and streams, in tensors and plain numbers."""
+        return {
+            "networks": self.state_dict(),
+            "optimizers": {name: each.state_dict() for name, each in self.optimizers.items()},
+            "streams": self.streams.state(),
+        }
+
+    def restore(self, state: dict) -> None:
+        """Continue from `state()`."""
+        self.load_state_dict(state["networks"])
+        for name, optimizer in self.optimizers.items():
+            optimizer.load_state_dict(state["optimizers"][name])
+        self.streams.restore(state["streams"])

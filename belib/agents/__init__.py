@@ -1,0 +1,1 @@
+"""Reward-free agents that collect data, as URLB has them."""

@@ -1,0 +1,94 @@
+"""Active pre-training (Liu and Abbeel 2021) as URLB's `icm_apt` has it, for rewards of distances.
+
+A state's reward is a function of the mean distance to its k nearest neighbours among the states of
+its batch, in a representation that an intrinsic curiosity module learns. As in URLB the state is
+counted as its own neighbour at distance 0, the state rewarded is s_t, and with n-step returns only
+r(s_t) enters the target.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+
+from belib.actor_critic import Metrics
+from belib.agents.ddpg import DDPG
+from belib.config import PretrainConfig
+from belib.knn import knn_distances
+from belib.networks import RunningRMS, Trunk, mlp
+from belib.replay import Batch
+from belib.rewards import behavioral_reward, renyi_reward, shannon_reward
+from belib.streams import Streams
+from belib.weighting import prelec_beta
+
+
+def reward_function(config: PretrainConfig) -> Callable[[Tensor], Tensor]:
+    """The reward of distances that a config's objective names."""
+    if config.objective == "behavioral":
+        beta = prelec_beta(config.alpha, config.representation_dim)
+        return partial(behavioral_reward, alpha=config.alpha, beta=beta)
+    if config.objective == "renyi":
+        return partial(renyi_reward, q=config.q)
+    return shannon_reward
+
+
+class APT(DDPG):
+    """Members may differ in objective, alpha, q and seed."""
+
+    def __init__(self, obs_dim: int, action_dim: int, configs: Sequence[PretrainConfig]):
+        super().__init__(obs_dim, action_dim, configs)
+        config = self.config
+        sizes = (obs_dim, action_dim, config.representation_dim, config.hidden_dim)
+        self.icm = ICM(self.streams, *sizes)
+        self.optimizers["icm"] = self.adam(self.icm)
+        self.rewards = [reward_function(config) for config in configs]
+        self.rms = RunningRMS(len(configs)) if config.intrinsic_reward_scale == "rms" else None
+
+    def update_representation(self, batch: Batch) -> Metrics:
+        """Train the representation to predict the state n steps on, and the action between."""
+        forward_error, inverse_error = self.icm(batch.obs, batch.action, batch.next_obs)
+        loss = forward_error + inverse_error
+        return self.descend("icm", loss, {"icm_loss": loss})
+
+    @torch.no_grad()
+    def intrinsic_reward(self, batch: Batch) -> tuple[Tensor, Metrics]:
+        """Each member's reward of the mean distance to its k nearest neighbours."""
+        representation = self.icm.trunk(batch.obs)
+        nearest = knn_distances(representation, k=self.config.k, exclude_self=False)
+        distance = nearest.mean(-1)
+        reward = torch.stack([pay(own) for pay, own in zip(self.rewards, distance, strict=True)])
+        metrics = {"knn_distance": distance.mean(-1), "intrinsic_reward": reward.mean(-1)}
+        if self.rms is not None:
+            reward = self.rms(reward)
+        return reward, metrics
+
+
+class ICM(nn.Module):
+    """Intrinsic curiosity module (Pathak et al. 2017) on a representation in (-1, 1)^r."""
+
+    def __init__(
+        self,
+        streams: Streams,
+        obs_dim: int,
+        action_dim: int,
+        representation_dim: int,
+        hidden_dim: int,
+    ):
+        super().__init__()
+        self.trunk = Trunk(streams, obs_dim, representation_dim)
+        widths = (hidden_dim, representation_dim)
+        self.forward_net = mlp(streams, representation_dim + action_dim, *widths)
+        self.inverse_net = mlp(streams, 2 * representation_dim, hidden_dim, action_dim)
+
+    def forward(self, obs: Tensor, action: Tensor, next_obs: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean Euclidean errors, (M,) each, of the next representation and of the action.
+
+        Norms, not their squares, and gradients through both representations, as in URLB.
+        """
+        now, later = self.trunk(obs), self.trunk(next_obs)
+        predicted = self.forward_net(torch.cat([now, action], -1))
+        inferred = self.inverse_net(torch.cat([now, later], -1)).tanh()
+        forward_error = (later - predicted).norm(dim=-1).mean(-1)
+        inverse_error = (action - inferred).norm(dim=-1).mean(-1)
+        return forward_error, inverse_error

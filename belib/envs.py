@@ -1,0 +1,177 @@
+"""dm_control environments: flat float32 observations, physics states, the rewards of all tasks."""
+
+import functools
+import warnings
+from typing import Any, NamedTuple
+
+import mujoco
+import numpy as np
+import torch
+
+from belib.config import unknown_name
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # glfw warns where there is no display; nothing here renders
+    from dm_control import suite
+
+# The pretraining task whose reward stands in the episode files (URLB's choice).
+PRIMAL_TASKS = {"walker": "walker_stand", "quadruped": "quadruped_walk"}
+
+# Everything that determines the rest of a simulation, warm starts of the solver included.
+_FULL_STATE = mujoco.mjtState.mjSTATE_INTEGRATION
+
+
+class TimeStep(NamedTuple):
+    """What a reset or a step yields. `last` ends the episode; discount 0 is a true terminal."""
+
+    obs: np.ndarray
+    """(obs_dim,) float32."""
+    reward: float
+    """The task's reward of the state reached; 0.0 at a reset."""
+    discount: float
+    physics: np.ndarray
+    """(nq + nv + na,) float64: [qpos, qvel, act]."""
+    last: bool
+
+
+def split_task(task: str) -> tuple[str, str]:
+    """`walker_stand` -> (`walker`, `stand`); ValueError for a task that dm_control lacks."""
+    names = {f"{domain}_{name}": (domain, name) for domain, name in suite.ALL_TASKS}
+    if task not in names:
+        raise ValueError(f"dm_control's suite has no task {unknown_name(task, names)}")
+    return names[task]
+
+
+def primal_task(domain: str) -> str:
+    """The task whose reward is stored at collection; ValueError for an unknown domain."""
+    if domain not in suite.TASKS_BY_DOMAIN:
+        near = unknown_name(domain, suite.TASKS_BY_DOMAIN)
+        raise ValueError(f"dm_control's suite has no domain {near}")
+    return PRIMAL_TASKS.get(domain, f"{domain}_{suite.TASKS_BY_DOMAIN[domain][0]}")
+
+
+@functools.cache
+def domain_tasks(domain: str) -> tuple[str, ...]:
+    """The tasks that share the model of the domain's primal task, so that its states have rewards.
+
+    Quadruped's `escape` and `fetch` have a terrain and a ball that its `walk` and `run` lack.
+    """
+    signature = _signature(_load(primal_task(domain), 0))
+    tasks = (f"{domain}_{name}" for name in suite.TASKS_BY_DOMAIN[domain])
+    return tuple(task for task in tasks if _signature(_load(task, 0)) == signature)
+
+
+class Environment:
+    """One task of dm_control's suite, seeded, with actions in [-1, 1].
+
+    Args:
+        task: `walker_stand`, `quadruped_run`, any task of the suite.
+        seed: of the starting states.
+    """
+
+    def __init__(self, task: str, seed: int):
+        self._env = _load(task, seed)
+        spec = self._env.action_spec()
+        self._middle = (spec.maximum + spec.minimum) / 2
+        self._half_range = (spec.maximum - spec.minimum) / 2
+        self.action_dim: int = spec.shape[0]
+        self.obs_dim: int = self._env.observation_spec()["observations"].shape[0]
+        self.physics_dim: int = self._env.physics.get_state().size
+
+    @property
+    def physics(self) -> Any:
+        """dm_control's physics, for rendering and rewards."""
+        return self._env.physics
+
+    def seed(self, seed: int) -> None:
+        """Start the stream of starting states anew."""
+        self._env.task.random.seed(seed % 2**32)
+
+    def reset(self) -> TimeStep:
+        """Start an episode."""
+        return self._time_step(self._env.reset())
+
+    def step(self, action: np.ndarray) -> TimeStep:
+        """Apply an action (action_dim,) in [-1, 1]."""
+        scaled = self._middle + self._half_range * np.asarray(action, np.float64)
+        return self._time_step(self._env.step(scaled))
+
+    def _time_step(self, found: Any) -> TimeStep:
+        return TimeStep(
+            found.observation["observations"].astype(np.float32),
+            0.0 if found.reward is None else found.reward,
+            1.0 if found.discount is None else found.discount,
+            self._env.physics.get_state(),
+            found.last(),
+        )
+
+    def state(self) -> dict[str, Any]:
+        """The simulation and the stream of starting states, in tensors and plain numbers."""
+        model, data = self.physics.model.ptr, self.physics.data.ptr
+        simulation = np.empty(mujoco.mj_stateSize(model, _FULL_STATE))
+        mujoco.mj_getState(model, data, simulation, _FULL_STATE)
+        _, key, *rest = self._env.task.random.get_state()
+        return {
+            "simulation": torch.from_numpy(simulation),
+            "steps": int(self._env._step_count),
+            "random_key": torch.from_numpy(key.astype(np.int64)),
+            "random_rest": list(rest),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from `state()`: the next steps are the same to the bit."""
+        self._env.reset()
+        model, data = self.physics.model.ptr, self.physics.data.ptr
+        mujoco.mj_setState(model, data, state["simulation"].numpy(), _FULL_STATE)
+        mujoco.mj_step1(model, data)  # what dm_control leaves computed after a step
+        self._env._step_count = state["steps"]
+        key = state["random_key"].numpy().astype(np.uint32)
+        self._env.task.random.set_state(("MT19937", key, *state["random_rest"]))
+
+
+class TaskRewards:
+    """The rewards that all tasks of a domain pay for one state.
+
+    Only rewards that the physics state determines are meant: `relabel` checks that they are.
+    """
+
+    def __init__(self, domain: str):
+        self.tasks = domain_tasks(domain)
+        self._tasks = [_load(task, 0).task for task in self.tasks]
+        self._physics = _load(primal_task(domain), 0).physics
+
+    def __call__(self, physics: Any) -> np.ndarray:
+        """(T,) float64 rewards of the state that a physics is in, in the order of `tasks`."""
+        return np.array([task.get_reward(physics) for task in self._tasks])
+
+    def of_states(self, states: np.ndarray) -> np.ndarray:
+        """(n, T) rewards of physics states (n, nq + nv + na) float64.
+
+        Rewards read positions, velocities and their sensors; no more is computed.
+        """
+        size = self._physics.get_state().size
+        if states.shape[-1] != size:
+            raise ValueError(f"physics states must have {size} numbers, got {states.shape[-1]}")
+        model, data = self._physics.model.ptr, self._physics.data.ptr
+        stages = (mujoco.mj_fwdPosition, mujoco.mj_sensorPos)
+        stages += (mujoco.mj_fwdVelocity, mujoco.mj_sensorVel)
+        rewards = np.empty((len(states), len(self.tasks)))
+        for row, state in enumerate(states):
+            self._physics.set_state(state)
+            for stage in stages:
+                stage(model, data)
+            rewards[row] = self(self._physics)
+        return rewards
+
+
+def _load(task: str, seed: int) -> Any:
+    domain, name = split_task(task)
+    random = np.random.RandomState(seed % 2**32)
+    flat = {"flat_observation": True}
+    return suite.load(domain, name, task_kwargs={"random": random}, environment_kwargs=flat)
+
+
+def _signature(env: Any) -> tuple:
+    """What two tasks must have in common for a state of one to be a state of the other."""
+    model = env.physics.model.ptr
+    return model.nq, model.nv, model.na, model.nu, bytes(model.names)

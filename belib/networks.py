@@ -1,0 +1,116 @@
+"""Networks with a leading member axis: M networks of one shape, trained in lockstep.
+
+Every input is (M, B, features) and every layer one batched matrix product, so one member costs what
+an ordinary network costs. Twin critics are a further batch of the same kind: 2 M networks, the
+first critics of all members before the second ones.
+"""
+
+import itertools
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from belib.streams import Streams
+
+
+class Linear(nn.Module):
+    """M affine maps, orthogonal weights and zero biases (URLB), drawn from each member's stream."""
+
+    def __init__(self, streams: Streams, in_dim: int, out_dim: int, copies: int = 1):
+        super().__init__()
+        weights = [
+            nn.init.orthogonal_(torch.empty(out_dim, in_dim), generator=generator).T
+            for _ in range(copies)
+            for generator in streams.generators
+        ]
+        self.weight = nn.Parameter(torch.stack(weights).contiguous())
+        self.bias = nn.Parameter(torch.zeros(copies * len(streams), 1, out_dim))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(M, B, in) -> (M, B, out)."""
+        return torch.baddbmm(self.bias, x, self.weight)
+
+
+class Trunk(nn.Module):
+    """Linear, layer normalisation, tanh: the first layer of all of URLB's networks."""
+
+    def __init__(self, streams: Streams, in_dim: int, out_dim: int, copies: int = 1):
+        super().__init__()
+        self.linear = Linear(streams, in_dim, out_dim, copies)
+        self.scale = nn.Parameter(torch.ones(copies * len(streams), 1, out_dim))
+        self.shift = nn.Parameter(torch.zeros(copies * len(streams), 1, out_dim))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(M, B, in) -> (M, B, out), in (-1, 1)."""
+        h = self.linear(x)
+        h = functional.layer_norm(h, h.shape[-1:])
+        return torch.addcmul(self.shift, h, self.scale).tanh()
+
+
+def mlp(streams: Streams, *dims: int, copies: int = 1) -> nn.Sequential:
+    """Linear layers of the widths `dims` with ReLU between them."""
+    layers: list[nn.Module] = []
+    for in_dim, out_dim in itertools.pairwise(dims):
+        layers += [Linear(streams, in_dim, out_dim, copies), nn.ReLU()]
+    return nn.Sequential(*layers[:-1])
+
+
+class Actor(nn.Module):
+    """obs (M, B, obs_dim) -> mean action (M, B, action_dim), in (-1, 1)."""
+
+    def __init__(self, streams: Streams, obs_dim: int, action_dim: int, hidden_dim: int):
+        super().__init__()
+        self.trunk = Trunk(streams, obs_dim, hidden_dim)
+        self.head = mlp(streams, hidden_dim, hidden_dim, action_dim)
+
+    def forward(self, obs: Tensor) -> Tensor:
+        return self.head(self.trunk(obs)).tanh()
+
+
+class TwinCritic(nn.Module):
+    """obs, action -> the values of two critics, (2, M, B).
+
+    URLB's two critics share their first layer; ExORL's share nothing.
+    """
+
+    def __init__(
+        self,
+        streams: Streams,
+        obs_dim: int,
+        action_dim: int,
+        hidden_dim: int,
+        *,
+        shared_trunk: bool,
+    ):
+        super().__init__()
+        self.shared_trunk = shared_trunk
+        copies = 1 if shared_trunk else 2
+        self.trunk = Trunk(streams, obs_dim + action_dim, hidden_dim, copies)
+        self.head = mlp(streams, hidden_dim, hidden_dim, 1, copies=2)
+
+    def forward(self, obs: Tensor, action: Tensor) -> Tensor:
+        x = torch.cat([obs, action], -1)
+        h = twice(self.trunk(x)) if self.shared_trunk else self.trunk(twice(x))
+        return self.head(h).view(2, *x.shape[:-1])
+
+
+class RunningRMS(nn.Module):
+    """The root mean square of all numbers a member has seen, for scaling without shifting."""
+
+    def __init__(self, members: int):
+        super().__init__()
+        self.register_buffer("mean_square", torch.zeros(members, 1))
+        self.register_buffer("count", torch.zeros(()))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Count the (M, B) numbers in, then return them divided by each member's RMS (0 for 0)."""
+        self.count += x.shape[-1]
+        share = x.shape[-1] / self.count
+        self.mean_square.lerp_(x.square().mean(-1, keepdim=True), share)
+        return x / self.mean_square.sqrt().clamp_min(torch.finfo(x.dtype).tiny)
+
+
+def twice(x: Tensor) -> Tensor:
+    """(M, ...) -> (2 M, ...), the input of a pair of networks."""
+    return x.repeat(2, *[1] * (x.dim() - 1))

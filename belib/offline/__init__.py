@@ -1,0 +1,1 @@
+"""Offline learners, as ExORL has them."""

@@ -1,0 +1,9 @@
+"""TD3 (Fujimoto et al. 2018) as ExORL has it: every step updates the actor, which has no target."""
+
+from belib.actor_critic import ActorCritic
+
+
+class TD3(ActorCritic):
+    """The shared actor-critic with two critics that share nothing."""
+
+    shared_trunk = False

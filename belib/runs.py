@@ -1,0 +1,83 @@
+"""A run's folders: the configuration that made them, and the checkpoint that continues it.
+
+Members trained in lockstep have a folder each. Their common checkpoint is in the first one's.
+"""
+
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from belib import paths
+from belib.config import Config
+
+CHECKPOINT = "checkpoint.pt"
+CONFIG = "config.yaml"
+
+
+def check_members(configs: Sequence[Config]) -> None:
+    """Members of one run may differ only in MEMBER_FIELDS; ValueError names the field otherwise."""
+    for config in configs:
+        for name in _differing(config, configs[0], ignore=config.MEMBER_FIELDS):
+            found = sorted({str(getattr(each, name)) for each in configs})
+            raise ValueError(f"members of one run must have the same {name}, got {found}")
+
+
+def check_folders(folders: Sequence[Path], configs: Sequence[Config]) -> None:
+    """Refuse folders that another configuration made; ValueError says which fields differ.
+
+    `num_steps` may differ: a larger one continues the run.
+    """
+    if len(set(folders)) < len(folders):
+        raise ValueError(f"members of one run need different folders, got {_names(folders)}")
+    for folder, config in zip(folders, configs, strict=True):
+        if not (folder / CONFIG).exists():
+            continue
+        found = type(config).from_yaml(folder / CONFIG)
+        names = _differing(found, config, ignore=("num_steps",))
+        if names:
+            pairs = [f"{n}: {getattr(found, n)} there, {getattr(config, n)} here" for n in names]
+            raise ValueError(
+                f"{folder} was made with another configuration ({'; '.join(pairs)}). Choose "
+                "another runs_dir, or continue it with the configuration that it has"
+            )
+
+
+def open_folders(folders: Sequence[Path], configs: Sequence[Config]) -> dict[str, Any] | None:
+    """Make checked folders ready for a run of `configs`; its checkpoint, or None where it begins.
+
+    Raises OSError where a folder cannot be written, ValueError where the run had other members.
+    """
+    state = None
+    if (folders[0] / CHECKPOINT).exists():
+        state = torch.load(folders[0] / CHECKPOINT, map_location="cpu", weights_only=True)
+    there = state["members"] if state else "unknown"
+    for folder in folders:
+        begun = (folder / CONFIG).exists() and any(folder.glob("*/*.npz"))
+        if there != _names(folders) and (state or begun):
+            raise ValueError(
+                f"{folder} is part of a run with other members, or its checkpoint was removed "
+                f"(members there: {there}, here: {_names(folders)}). Continue that run with its "
+                "own members, or choose another runs_dir"
+            )
+    for folder, config in zip(folders, configs, strict=True):
+        paths.writable_folder(folder)
+        paths.write_text(folder / CONFIG, config.to_yaml())
+    return state
+
+
+def save_checkpoint(folders: Sequence[Path], state: dict[str, Any]) -> None:
+    """Replace the run's checkpoint by `state`, of tensors and plain values."""
+    state = {**state, "members": _names(folders)}
+    paths.write_atomic(folders[0] / CHECKPOINT, lambda file: torch.save(state, file))
+
+
+def _names(folders: Sequence[Path]) -> list[str]:
+    return [folder.name for folder in folders]
+
+
+def _differing(one: Config, other: Config, *, ignore: Sequence[str]) -> list[str]:
+    names = [item.name for item in fields(one) if item.name not in ignore]
+    return [name for name in names if getattr(one, name) != getattr(other, name)]

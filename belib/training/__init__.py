@@ -1,0 +1,150 @@
+"""The stages: `pretrain` collects datasets, `train_offline` learns policies from them.
+
+Members of one call are trained in lockstep. A run that is killed at any moment and called again
+ends in the same bytes (on CPU, with the same number of threads); a finished one does nothing.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from belib import datasets, envs, paths, results, runs
+from belib.config import OfflineConfig, PretrainConfig
+from belib.training import loop
+from belib.training.collection import Collection
+from belib.training.evaluation import Evaluator
+from belib.training.learning import Learning
+
+__all__ = ["Evaluator", "evaluate_baselines", "pretrain", "train_offline"]
+
+
+def pretrain(
+    configs: PretrainConfig | Sequence[PretrainConfig],
+    *,
+    runs_dir: str | Path = "runs",
+    checkpoint_minutes: float = 5.0,
+    progress: bool = True,
+) -> list[Path]:
+    """Collect a dataset a config, the members in lockstep; returns their folders.
+
+    Args:
+        configs: one config, or several that differ only in objective, alpha, q and seed.
+        runs_dir: where datasets go, under `datasets/<domain>/<name>/`; relative to the project.
+        checkpoint_minutes: time between checkpoints; a killed run repeats what came after the last.
+        progress: whether to show a progress bar.
+
+    Raises, before anything is run or written, ValueError for configs that do not go together, for
+    an unknown domain, or for a dataset that another config made; OSError where nothing can be
+    written.
+    """
+    configs = [configs] if isinstance(configs, PretrainConfig) else list(configs)
+    runs.check_members(configs)
+    envs.primal_task(configs[0].domain)
+    folders = [datasets.dataset_folder(runs_dir, c.domain, c.dataset) for c in configs]
+    runs.check_folders(folders, configs)
+    num_steps, names = configs[0].num_steps, ", ".join(config.dataset for config in configs)
+    cards = [datasets.read_card(folder) for folder in folders]
+    if all(card and card["num_steps"] >= num_steps for card in cards):
+        print(f"{names}: finished already, {num_steps} steps in {folders[0].parent}")
+        return folders
+    state = runs.open_folders(folders, configs)
+    work = Collection(configs, folders)
+    if state is not None:
+        work.restore(state)
+        print(f"{names}: continued from step {work.step}")
+    options = {"checkpoint_minutes": checkpoint_minutes, "progress": progress}
+    loop.run(work, folders, num_steps, description=names, unit="steps", **options)
+    for folder, episodes in zip(folders, work.episodes, strict=True):
+        if episodes:
+            datasets.write_card(folder)
+        else:
+            print(
+                f"{folder.name}: no full episode was written in {num_steps} steps. The partial one "
+                "is kept in the checkpoint: call with a larger num_steps to continue it"
+            )
+    return folders
+
+
+def train_offline(
+    configs: OfflineConfig | Sequence[OfflineConfig],
+    *,
+    runs_dir: str | Path = "runs",
+    checkpoint_minutes: float = 5.0,
+    progress: bool = True,
+) -> pd.DataFrame:
+    """Learn a policy a config, the members in lockstep on one dataset; returns their results.
+
+    Args:
+        configs: one config, or several that differ only in task and seed.
+        runs_dir: holds `datasets/`; results go under `offline/<domain>/<dataset>/<algorithm>/`.
+        checkpoint_minutes, progress: as for `pretrain`.
+
+    Returns a table of `results.COLUMNS`, a row an evaluation. Raises ValueError (DatasetError for
+    the data) before time is spent.
+    """
+    configs = [configs] if isinstance(configs, OfflineConfig) else list(configs)
+    runs.check_members(configs)
+    config = configs[0]
+    _check_tasks(configs)
+    folders = [_offline_folder(runs_dir, c, c.dataset, c.algorithm) for c in configs]
+    runs.check_folders(folders, configs)
+    names = f"{config.algorithm} on {config.dataset}, {len(configs)} members"
+    if not all(_last_step(folder) >= config.num_steps for folder in folders):
+        source = datasets.dataset_folder(runs_dir, config.domain, config.dataset)
+        dataset = datasets.load(source, domain=config.domain)
+        state = runs.open_folders(folders, configs)
+        work = Learning(configs, folders, dataset)
+        if state is not None:
+            work.restore(state)
+            print(f"{names}: continued from update {work.step}")
+        options = {"checkpoint_minutes": checkpoint_minutes, "progress": progress}
+        loop.run(work, folders, config.num_steps, description=names, unit="updates", **options)
+    else:
+        print(f"{names}: finished already, {config.num_steps} updates in {folders[0].parent}")
+    return pd.concat([pd.read_csv(f / "results.csv") for f in folders], ignore_index=True)
+
+
+def evaluate_baselines(
+    configs: OfflineConfig | Sequence[OfflineConfig], *, runs_dir: str | Path = "runs"
+) -> pd.DataFrame:
+    """The returns of doing nothing and of uniform actions, for the tasks and seeds of `configs`.
+
+    No policy's return means much without them: Quadruped pays about 500 for lying upright. They are
+    evaluated as the policies are, from the same number of starting states.
+    """
+    configs = [configs] if isinstance(configs, OfflineConfig) else list(configs)
+    _check_tasks(configs)
+    tasks, seeds = [c.task for c in configs], [c.seed for c in configs]
+    evaluator = Evaluator(tasks, seeds, configs[0].eval_episodes)
+    policies = (evaluator.zero_policy(), evaluator.random_policy())
+    revision, tables = paths.git_revision(), []
+    for algorithm, policy in zip(results.BASELINES, policies, strict=True):
+        returns = evaluator(policy, step=0)
+        for config, own in zip(configs, returns, strict=True):
+            changes = {"algorithm": algorithm, "dataset": "none"}
+            row = results.row(config, None, 0, own, revision, **changes)
+            folder = _offline_folder(runs_dir, config, "none", algorithm.replace(" ", "-"))
+            tables.append(pd.DataFrame([row]))
+            results.write(paths.writable_folder(folder) / "results.csv", tables[-1])
+    return pd.concat(tables, ignore_index=True)
+
+
+def _check_tasks(configs: Sequence[OfflineConfig]) -> None:
+    for config in configs:
+        domain, _ = envs.split_task(config.task)
+        if domain != config.domain:
+            raise ValueError(f"task must be one of the domain {config.domain}, got {config.task!r}")
+
+
+def _offline_folder(
+    runs_dir: str | Path, config: OfflineConfig, dataset: str, algorithm: str
+) -> Path:
+    parts = ("offline", config.domain, dataset, algorithm, f"{config.task}-s{config.seed}")
+    return paths.resolve(runs_dir).joinpath(*parts)
+
+
+def _last_step(folder: Path) -> int:
+    file = folder / "results.csv"
+    rows = pd.read_csv(file) if file.exists() else ()
+    return int(rows["step"].max()) if len(rows) else 0

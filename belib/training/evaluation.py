@@ -1,0 +1,52 @@
+"""Evaluation: mean-action returns of policies, from starting states of a stream of their own."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from belib.envs import Environment
+from belib.streams import Streams, derive_seed
+
+Policy = Callable[[Tensor], Tensor]
+"""Observations (M, E, obs_dim) to actions (M, E, action_dim) in [-1, 1]."""
+
+
+class Evaluator:
+    """Episode returns of M policies, each for its own task, over E episodes stepped in lockstep.
+
+    Starting states depend on a member's seed, the step of training and the episode's number alone,
+    so evaluating changes nothing in training, and policies of equal seeds meet equal starts.
+    """
+
+    def __init__(self, tasks: Sequence[str], seeds: Sequence[int], episodes: int):
+        self.seeds, self.episodes = seeds, episodes
+        self._envs = [[Environment(task, 0) for _ in range(episodes)] for task in tasks]
+        self.obs_dim, self.action_dim = self._envs[0][0].obs_dim, self._envs[0][0].action_dim
+
+    def __call__(self, policy: Policy, step: int) -> np.ndarray:
+        """The returns (M, E) after `step` updates: sums of an episode's rewards, undiscounted."""
+        for seed, row in zip(self.seeds, self._envs, strict=True):
+            for episode, env in enumerate(row):
+                env.seed(derive_seed(seed, "evaluation", step, episode))
+        steps = [[env.reset() for env in row] for row in self._envs]
+        returns = np.zeros((len(self._envs), self.episodes))
+        while not all(found.last for row in steps for found in row):
+            obs = np.array([[found.obs for found in row] for row in steps])
+            actions = policy(torch.from_numpy(obs)).numpy()
+            for m, row in enumerate(self._envs):
+                for e, env in enumerate(row):
+                    if not steps[m][e].last:
+                        steps[m][e] = env.step(actions[m, e])
+                        returns[m, e] += steps[m][e].reward
+        return returns
+
+    def zero_policy(self) -> Policy:
+        """Doing nothing."""
+        return lambda obs: torch.zeros(*obs.shape[:-1], self.action_dim)
+
+    def random_policy(self) -> Policy:
+        """Uniform actions."""
+        streams = Streams(self.seeds, "random policy")
+        return lambda obs: streams.uniform(obs.shape[1], self.action_dim)

@@ -14,7 +14,7 @@ import platform
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -67,12 +67,10 @@ def read_episode(path: Path) -> dict[str, np.ndarray]:
             found = "none" if array is None else f"{array.dtype} {array.shape}"
             wanted = f"{np.dtype(dtype)} ({rows}, size)"
             raise DatasetError(f"{path}: array {key!r} must be {wanted}, got {found}")
-        finite = np.isfinite(array).all(1)
-        if not finite.all():
-            row = int(finite.argmin())
-            raise DatasetError(
-                f"{path}: array {key!r} must be finite, got {array[row]} in row {row}"
-            )
+        if not np.isfinite(array).all():
+            row, column = np.argwhere(~np.isfinite(array))[0]
+            found = f"{array[row, column]} in row {row}, column {column}"
+            raise DatasetError(f"{path}: array {key!r} must be finite, got {found}")
     return episode
 
 
@@ -180,14 +178,18 @@ def _check_tasks(dataset: Dataset, tasks: Sequence[str]) -> None:
 def write_card(folder: Path) -> dict:
     """Compute a dataset's card from its files and configuration, write it and return it."""
     dataset = load(folder)
-    config = asdict(dataset.config())
+    config = dataset.config()
     tasks = domain_tasks(dataset.domain)
     rewards = np.concatenate([rows[1:] for rows in task_rewards(dataset, tasks)])
     lengths = [int(file.stem.split("_")[2]) for file in dataset.files]
     card = {
         "name": dataset.name,
-        **{key: config[key] for key in ("domain", "objective", "alpha", "q", "seed", "scale")},
-        "num_steps": config["num_steps"],
+        "domain": config.domain,
+        "objective": config.objective,
+        "parameter": config.parameter,
+        "seed": config.seed,
+        "scale": config.scale,
+        "num_steps": config.num_steps,
         "episodes": len(dataset.files),
         "steps": sum(lengths),
         "mean_reward": dict(zip(tasks, rewards.mean(0).tolist(), strict=True)),

@@ -1,6 +1,8 @@
 """dm_control environments: flat float32 observations, physics states, the rewards of all tasks."""
 
 import functools
+import os
+import sys
 import warnings
 from typing import Any, NamedTuple
 
@@ -175,3 +177,24 @@ def _signature(env: Any) -> tuple:
     """What two tasks must have in common for a state of one to be a state of the other."""
     model = env.physics.model.ptr
     return model.nq, model.nv, model.na, model.nu, bytes(model.names)
+
+
+def render(domain: str, states: np.ndarray, size: int = 240) -> list[np.ndarray]:
+    """Pictures (size, size, 3) of physics states (n, nq + nv + na), none where OpenGL is missing.
+
+    dm_control chooses its renderer as it is imported: on a machine without a display, set
+    `MUJOCO_GL=egl` before Python starts.
+    """
+    named = any(os.environ.get(key) for key in ("MUJOCO_GL", "DISPLAY", "WAYLAND_DISPLAY"))
+    if sys.platform == "linux" and not named:
+        return []
+    physics = _load(primal_task(domain), 0).physics
+    frames = []
+    try:
+        for state in states:
+            with physics.reset_context():
+                physics.set_state(state)
+            frames.append(physics.render(size, size, camera_id=0))
+    except (RuntimeError, AttributeError, mujoco.FatalError):
+        return []
+    return frames

@@ -1,0 +1,40 @@
+# make quickstart: collect, learn, look.  make test: what CI runs.  make lab: JupyterLab.
+PYTHON ?= python3.11
+BIN := .venv/bin
+OUT := runs/quickstart
+PAPERMILL := $(BIN)/papermill --no-progress-bar --log-level WARNING
+SIZES := -p scale quickstart -p runs_dir $(OUT)
+
+.PHONY: quickstart test test-slow lab format clean
+
+# The environment, built once; again where its description changes.
+.venv: .venv/.complete ;
+.venv/.complete: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
+	touch $@
+
+quickstart: .venv
+	mkdir -p $(OUT)
+	$(PAPERMILL) notebooks/04_pretrain.ipynb $(OUT)/04_pretrain.ipynb $(SIZES) </dev/null
+	$(PAPERMILL) notebooks/05_offline_rl.ipynb $(OUT)/05_offline_rl.ipynb $(SIZES) </dev/null
+	$(BIN)/jupyter nbconvert --log-level WARN --to html $(OUT)/*.ipynb
+	@echo; $(BIN)/python -m belib.results $(OUT)
+	@echo; echo "Figures: $(OUT)/04_pretrain.html and 05_offline_rl.html; data: $(OUT)/datasets"
+
+test: .venv
+	rm -rf runs/test
+	$(BIN)/pytest -q --nbmake tests notebooks
+
+test-slow: .venv
+	$(BIN)/pytest -q -m slow tests
+
+lab: .venv
+	$(BIN)/jupyter lab notebooks
+
+format: .venv
+	$(BIN)/ruff check --fix . && $(BIN)/ruff format . && $(BIN)/nbstripout --keep-id notebooks/*.ipynb
+
+# The environment and the tests' own runs; never a run of yours.
+clean:
+	rm -rf .venv runs/test .pytest_cache .ruff_cache *.egg-info

@@ -1,0 +1,115 @@
+import dm_env
+import numpy as np
+import pytest
+import torch
+
+from belib import envs
+from belib.envs import Environment, TaskRewards
+
+
+def test_sizes_and_types():
+    walker = Environment("walker_stand", 0)
+    assert (walker.obs_dim, walker.action_dim, walker.physics_dim) == (24, 6, 18)
+    found = walker.reset()
+    assert found.obs.dtype == np.float32
+    assert found.physics.dtype == np.float64
+    assert (found.reward, found.discount, found.last) == (0.0, 1.0, False)
+    quadruped = Environment("quadruped_walk", 0)
+    assert (quadruped.obs_dim, quadruped.action_dim, quadruped.physics_dim) == (78, 12, 57)
+
+
+def test_seeds_decide_the_starting_states():
+    def starts(seed):
+        env = Environment("walker_stand", seed)
+        return [env.reset().obs for _ in range(3)]
+
+    one, again, other = starts(7), starts(7), starts(8)
+    np.testing.assert_array_equal(one, again)
+    assert not np.array_equal(one[0], other[0])
+    assert not np.array_equal(one[0], one[1])
+
+
+def test_a_time_limit_is_no_terminal_and_a_terminal_stays_one(monkeypatch):
+    env = Environment("cartpole_balance", 0)
+    env.reset()
+    steps = 0
+    while not (found := env.step(np.zeros(1))).last:
+        steps += 1
+    assert steps == 999
+    assert found.discount == 1.0
+    ended = dm_env.termination(1.0, {"observations": np.zeros(5)})
+    monkeypatch.setattr(env._env, "step", lambda action: ended)
+    found = env.step(np.zeros(1))
+    assert found.last
+    assert found.discount == 0.0
+
+
+def test_actions_are_scaled_from_the_unit_interval():
+    env = Environment("ball_in_cup_catch", 0)
+    env.reset()
+    env.step(np.ones(env.action_dim))
+    spec = env._env.action_spec()
+    np.testing.assert_allclose(env.physics.data.ctrl, spec.maximum)
+
+
+@pytest.mark.parametrize("task", ["walker_stand", "quadruped_walk", "hopper_hop"])
+def test_a_restored_simulation_goes_on_to_the_bit(task):
+    env, random = Environment(task, 3), np.random.RandomState(0)
+    env.reset()
+    actions = random.uniform(-1, 1, (60, env.action_dim))
+    for action in actions[:30]:
+        env.step(action)
+    state = env.state()
+    straight = [env.step(action) for action in actions[30:]]
+    other = Environment(task, 99)
+    other.restore(state)
+    for action, expected in zip(actions[30:], straight, strict=True):
+        found = other.step(action)
+        assert np.array_equal(found.obs, expected.obs)
+        assert np.array_equal(found.physics, expected.physics)
+        assert found.reward == expected.reward
+    assert np.array_equal(env.reset().obs, other.reset().obs)
+
+
+def test_state_is_made_of_what_a_safe_checkpoint_holds(tmp_path):
+    env = Environment("walker_stand", 0)
+    env.reset()
+    torch.save(env.state(), tmp_path / "state.pt")
+    other = Environment("walker_stand", 1)
+    other.restore(torch.load(tmp_path / "state.pt", weights_only=True))
+    np.testing.assert_array_equal(other.physics.get_state(), env.physics.get_state())
+
+
+def test_tasks_of_a_domain_share_a_model():
+    assert envs.domain_tasks("walker") == ("walker_stand", "walker_walk", "walker_run")
+    assert envs.domain_tasks("quadruped") == ("quadruped_walk", "quadruped_run")
+    assert envs.primal_task("walker") == "walker_stand"
+    assert envs.primal_task("cheetah") == "cheetah_run"
+
+
+@pytest.mark.parametrize("domain", ["walker", "quadruped"])
+def test_rewards_of_states_equal_live_rewards_to_the_bit(domain):
+    rewards, random = TaskRewards(domain), np.random.RandomState(1)
+    env = Environment(envs.primal_task(domain), 5)
+    states, live = [env.reset().physics], []
+    for _ in range(100):
+        found = env.step(random.uniform(-1, 1, env.action_dim))
+        states.append(found.physics)
+        live.append(rewards(env.physics))
+    again = rewards.of_states(np.array(states))[1:]
+    assert np.abs(again - np.array(live)).max() == 0.0
+    assert live[-1][rewards.tasks.index(envs.primal_task(domain))] == found.reward
+
+
+def test_states_of_the_wrong_size_are_refused():
+    with pytest.raises(ValueError, match="must have 57 numbers, got 45"):
+        TaskRewards("quadruped").of_states(np.zeros((2, 45)))  # without the 12 activations
+
+
+def test_unknown_names():
+    with pytest.raises(ValueError, match=r"no task 'walker_fly' \(nearest: 'walker_walk'\)"):
+        Environment("walker_fly", 0)
+    with pytest.raises(ValueError, match=r"no domain 'waker' \(nearest: 'walker'\)"):
+        envs.primal_task("waker")
+    with pytest.raises(ValueError, match="no domain 'jaco'"):
+        envs.primal_task("jaco")

@@ -1,0 +1,133 @@
+"""The house's rules: floors, names written once, notebooks in their skeleton."""
+
+import ast
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+from belib.paths import ROOT
+
+FLOORS = (
+    {"weighting", "knn", "paths", "streams"},
+    {"entropy", "estimators", "config"},
+    {"envs", "networks", "runs", "rewards", "replay", "results"},
+    {"datasets", "actor_critic"},
+    {"agents", "offline"},
+    {"training", "coverage"},
+    {"figures"},
+)
+FLOOR = {name: number for number, names in enumerate(FLOORS) for name in names}
+MODULES = sorted(path for path in ROOT.glob("belib/**/*.py") if path.name != "__init__.py")
+MODULES += sorted(ROOT.glob("belib/*/__init__.py"))
+NOTEBOOKS = sorted(ROOT.glob("notebooks/*.ipynb"))
+
+
+def room(path):
+    """`belib/agents/apt.py` and `belib/agents/__init__.py` are both in the room `agents`."""
+    return path.relative_to(ROOT / "belib").with_suffix("").parts[0]
+
+
+def imported_rooms(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom):
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        yield from (name.split(".")[1] for name in names if name.startswith("belib."))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_module_imports_only_from_floors_below(path):
+    own = room(path)
+    for other in imported_rooms(path):
+        assert other == own or FLOOR[other] < FLOOR[own], f"{own} imports {other}"
+
+
+def test_versions_are_written_once():
+    """Exact pins stand in constraints.txt alone; conda's and pip's ways both lead there."""
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text())
+    assert environment["dependencies"] == [
+        "python=3.11",
+        "pip",
+        {"pip": ["-c constraints.txt", "-e .[test]"]},
+    ]
+    assert "-c constraints.txt" in (ROOT / "Makefile").read_text()
+    for name in ("pyproject.toml", "Makefile"):
+        assert not re.search(r"\w==\d", (ROOT / name).read_text()), f"{name} pins a version"
+    pins = [
+        line
+        for line in (ROOT / "constraints.txt").read_text().splitlines()
+        if not line.startswith("#")
+    ]
+    assert all(re.fullmatch(r"[\w.-]+==[\w.]+", line) for line in pins)
+    assert len({line.split("==")[0].lower() for line in pins}) == len(pins)
+
+
+def test_the_installed_versions_are_the_pinned_ones():
+    from importlib.metadata import version
+
+    for line in (ROOT / "constraints.txt").read_text().splitlines():
+        name, _, pin = line.partition("==")
+        if name.lower() in {"torch", "mujoco", "dm_control", "numpy", "papermill"}:
+            assert version(name).split("+")[0] == pin, name
+
+
+@pytest.fixture(params=NOTEBOOKS, ids=lambda path: path.stem)
+def notebook(request):
+    return json.loads(request.param.read_text())
+
+
+def code_cells(notebook):
+    return [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+
+
+def test_notebooks_begin_with_the_skeletons_heading(notebook):
+    first = "".join(notebook["cells"][0]["source"])
+    assert re.match(r"# \d\d · ", first)
+    for part in ("The question.", "In the paper.", "Time.", "Needs / makes."):
+        assert f"**{part}**" in first, part
+    everything = "".join("".join(cell["source"]) for cell in notebook["cells"])
+    for heading in ("## Checks", "## Against the paper", "## What comes next"):
+        assert heading in everything, heading
+
+
+def test_the_first_code_cell_holds_the_parameters_and_nothing_else(notebook):
+    first, *others = code_cells(notebook)
+    assert first["metadata"]["tags"] == ["parameters"]
+    assert not any("parameters" in cell["metadata"].get("tags", []) for cell in others)
+    statements = ast.parse("".join(first["source"])).body
+    assert all(isinstance(each, ast.AnnAssign) for each in statements)
+    assert all("  # " in line for line in first["source"]), "each parameter has its comment"
+    assert len(statements) <= 12
+    mocked = first["metadata"].get("nbmake", {}).get("mock", {})
+    assert set(mocked) <= {each.target.id for each in statements}
+    assert "check_parameters(globals())" in "".join(others[0]["source"])
+
+
+def test_notebooks_ask_and_show_and_do_not_compute(notebook):
+    for cell in code_cells(notebook)[1:]:
+        source = "".join(cell["source"])
+        assert len([line for line in source.splitlines() if line.strip()]) <= 14, source
+        for banned in ("plt.", "sys.path", "%pip", "!pip", "def ", "class "):
+            assert banned not in source, banned
+
+
+def test_notebooks_are_stored_clean_and_for_the_running_kernel(notebook):
+    assert notebook["metadata"]["kernelspec"]["name"] == "python3"
+    for cell in code_cells(notebook):
+        assert cell["outputs"] == []
+        assert cell["execution_count"] is None
+
+
+def test_stripping_and_linting_find_nothing_to_do():
+    python = [sys.executable, "-m"]
+    for command in (
+        ["nbstripout", "--verify", "--keep-id", *map(str, NOTEBOOKS)],
+        ["ruff", "check", "-q", str(ROOT)],
+        ["ruff", "format", "--check", "-q", str(ROOT)],
+    ):
+        done = subprocess.run(python + command, capture_output=True, text=True, cwd=ROOT)
+        assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,57 @@
+import pytest
+import torch
+from torch.nn import functional
+
+from belib.networks import Actor, Linear, RunningRMS, Trunk, TwinCritic
+from belib.streams import Streams
+
+
+def test_a_member_is_an_ordinary_linear_layer():
+    layer, x = Linear(Streams([0, 1], "test"), 5, 3), torch.randn(2, 7, 5)
+    for member in range(2):
+        expected = functional.linear(x[member], layer.weight[member].T, layer.bias[member, 0])
+        torch.testing.assert_close(layer(x)[member], expected)
+
+
+def test_weights_are_orthogonal_and_each_members_own():
+    layer = Linear(Streams([0, 1], "test"), 8, 8, copies=2)
+    assert layer.weight.shape == (4, 8, 8)
+    product = layer.weight @ layer.weight.mT
+    torch.testing.assert_close(product, torch.eye(8).expand(4, 8, 8), atol=1e-5, rtol=0)
+    assert len({float(w.sum()) for w in layer.weight.detach()}) == 4
+    alone = Linear(Streams([1], "test"), 8, 8, copies=2)
+    torch.testing.assert_close(alone.weight, layer.weight[1::2], rtol=0, atol=0)
+
+
+def test_trunk_is_linear_norm_tanh():
+    trunk, x = Trunk(Streams([0], "test"), 4, 6), torch.randn(1, 9, 4)
+    expected = functional.layer_norm(trunk.linear(x), (6,)).tanh()
+    torch.testing.assert_close(trunk(x), expected)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_twin_critics_differ_and_keep_members_apart(shared):
+    critic = TwinCritic(Streams([0, 1, 2], "test"), 4, 2, 8, shared_trunk=shared)
+    obs, action = torch.randn(3, 5, 4), torch.randn(3, 5, 2)
+    values = critic(obs, action)
+    assert values.shape == (2, 3, 5)
+    assert not torch.equal(values[0], values[1])
+    values[0, 1].sum().backward()
+    touched = critic.trunk.linear.weight.grad.flatten(1).abs().sum(1) > 0
+    assert touched.tolist() == [False, True, False] + ([] if shared else [False] * 3)
+
+
+def test_actor_stays_in_the_action_range():
+    actor = Actor(Streams([0], "test"), 4, 2, 8)
+    assert actor(100 * torch.randn(1, 50, 4)).abs().max() <= 1
+
+
+def test_running_rms_is_the_root_mean_square_of_all_that_was_seen():
+    rms, generator = RunningRMS(2), torch.Generator().manual_seed(0)
+    seen = [torch.randn(2, 10, generator=generator) * 5 for _ in range(1000)]
+    for batch in seen:
+        scaled = rms(batch)
+    everything = torch.cat(seen, 1)
+    expected = everything.square().mean(1, keepdim=True).sqrt()
+    torch.testing.assert_close(scaled, seen[-1] / expected, rtol=1e-4, atol=0)
+    assert torch.isfinite(RunningRMS(1)(torch.zeros(1, 4))).all()

@@ -58,9 +58,9 @@ def domain_tasks(domain: str) -> tuple[str, ...]:
 
     Quadruped's `escape` and `fetch` have a terrain and a ball that its `walk` and `run` lack.
     """
-    signature = _signature(_load(primal_task(domain), 0))
+    signature = _signature(_model_and_reward(primal_task(domain)))
     tasks = (f"{domain}_{name}" for name in suite.TASKS_BY_DOMAIN[domain])
-    return tuple(task for task in tasks if _signature(_load(task, 0)) == signature)
+    return tuple(task for task in tasks if _signature(_model_and_reward(task)) == signature)
 
 
 class Environment:
@@ -139,7 +139,7 @@ class TaskRewards:
 
     def __init__(self, domain: str):
         self.tasks = domain_tasks(domain)
-        self._tasks = [_load(task, 0).task for task in self.tasks]
+        self._tasks = [_model_and_reward(task).task for task in self.tasks]
         self._physics = _load(primal_task(domain), 0).physics
 
     def __call__(self, physics: Any) -> np.ndarray:
@@ -167,10 +167,15 @@ class TaskRewards:
 
 
 def _load(task: str, seed: int) -> Any:
-    domain, name = split_task(task)
-    random = np.random.RandomState(seed % 2**32)
+    random = {"random": np.random.RandomState(seed % 2**32)}
     flat = {"flat_observation": True}
-    return suite.load(domain, name, task_kwargs={"random": random}, environment_kwargs=flat)
+    return suite.load(*split_task(task), task_kwargs=random, environment_kwargs=flat)
+
+
+@functools.cache
+def _model_and_reward(task: str) -> Any:
+    """An environment of the task that is never stepped."""
+    return _load(task, 0)
 
 
 def _signature(env: Any) -> tuple:

@@ -2,6 +2,7 @@ import dm_env
 import numpy as np
 import pytest
 import torch
+from dm_control import suite
 
 from belib import envs
 from belib.envs import Environment, TaskRewards
@@ -16,6 +17,26 @@ def test_sizes_and_types():
     assert (found.reward, found.discount, found.last) == (0.0, 1.0, False)
     quadruped = Environment("quadruped_walk", 0)
     assert (quadruped.obs_dim, quadruped.action_dim, quadruped.physics_dim) == (78, 12, 57)
+
+
+@pytest.mark.parametrize("task", ["walker_walk", "quadruped_run", "reacher_easy"])
+def test_an_environment_is_dm_controls_own_to_the_bit(task):
+    env = Environment(task, 3)
+    reference = suite.load(
+        *envs.split_task(task),
+        task_kwargs={"random": 3},
+        environment_kwargs={"flat_observation": True},
+    )
+    random, spec = np.random.RandomState(0), reference.action_spec()
+    found, expected = env.reset(), reference.reset()
+    for _ in range(50):
+        observation = expected.observation["observations"].astype(np.float32)
+        assert np.array_equal(found.obs, observation)
+        assert np.array_equal(found.physics, reference.physics.get_state())
+        action = random.uniform(-1, 1, env.action_dim)
+        scaled = (spec.maximum + spec.minimum) / 2 + (spec.maximum - spec.minimum) / 2 * action
+        found, expected = env.step(action), reference.step(scaled)
+        assert found.reward == expected.reward
 
 
 def test_seeds_decide_the_starting_states():

@@ -1,5 +1,6 @@
 """Evaluation: mean-action returns of policies, from starting states of a stream of their own."""
 
+import functools
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -8,6 +9,13 @@ from torch import Tensor
 
 from belib.envs import Environment
 from belib.streams import Streams, derive_seed
+
+
+@functools.cache
+def _environment(task: str, member: int, episode: int) -> Environment:
+    """Environments are seeded and reset at each evaluation, so all evaluators may share them."""
+    return Environment(task, 0)
+
 
 Policy = Callable[[Tensor], Tensor]
 """Observations (M, E, obs_dim) to actions (M, E, action_dim) in [-1, 1]."""
@@ -22,7 +30,8 @@ class Evaluator:
 
     def __init__(self, tasks: Sequence[str], seeds: Sequence[int], episodes: int):
         self.seeds, self.episodes = seeds, episodes
-        self._envs = [[Environment(task, 0) for _ in range(episodes)] for task in tasks]
+        numbered = [(task, tasks[:m].count(task)) for m, task in enumerate(tasks)]
+        self._envs = [[_environment(*each, e) for e in range(episodes)] for each in numbered]
         self.obs_dim, self.action_dim = self._envs[0][0].obs_dim, self._envs[0][0].action_dim
 
     def __call__(self, policy: Policy, step: int) -> np.ndarray:

@@ -7,7 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
-ROOT = Path(__file__).resolve().parents[1]
+_SOURCE = Path(__file__).resolve().parents[1]
+
+ROOT = _SOURCE if (_SOURCE / "pyproject.toml").exists() else Path.cwd()
 """The project's folder, which relative paths mean: notebooks run in theirs, papermill elsewhere."""
 
 

@@ -48,13 +48,8 @@ def pretrain(
     if all(card and card["num_steps"] >= num_steps for card in cards):
         print(f"{names}: finished already, {num_steps} steps in {folders[0].parent}")
         return folders
-    state = runs.open_folders(folders, configs)
-    work = Collection(configs, folders)
-    if state is not None:
-        work.restore(state)
-        print(f"{names}: continued from step {work.step}")
     options = {"checkpoint_minutes": checkpoint_minutes, "progress": progress}
-    loop.run(work, folders, num_steps, description=names, unit="steps", **options)
+    work = loop.run(Collection(configs, folders), configs, folders, names, "steps", **options)
     for folder, episodes in zip(folders, work.episodes, strict=True):
         if episodes:
             datasets.write_card(folder)
@@ -90,18 +85,14 @@ def train_offline(
     folders = [_offline_folder(runs_dir, c, c.dataset, c.algorithm) for c in configs]
     runs.check_folders(folders, configs)
     names = f"{config.algorithm} on {config.dataset}, {len(configs)} members"
-    if not all(_last_step(folder) >= config.num_steps for folder in folders):
+    if all(_last_step(folder) >= config.num_steps for folder in folders):
+        print(f"{names}: finished already, {config.num_steps} updates in {folders[0].parent}")
+    else:
         source = datasets.dataset_folder(runs_dir, config.domain, config.dataset)
         dataset = datasets.load(source, domain=config.domain)
-        state = runs.open_folders(folders, configs)
-        work = Learning(configs, folders, dataset)
-        if state is not None:
-            work.restore(state)
-            print(f"{names}: continued from update {work.step}")
         options = {"checkpoint_minutes": checkpoint_minutes, "progress": progress}
-        loop.run(work, folders, config.num_steps, description=names, unit="updates", **options)
-    else:
-        print(f"{names}: finished already, {config.num_steps} updates in {folders[0].parent}")
+        work = Learning(configs, folders, dataset)
+        loop.run(work, configs, folders, names, "updates", **options)
     return pd.concat([pd.read_csv(f / "results.csv") for f in folders], ignore_index=True)
 
 

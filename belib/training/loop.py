@@ -2,16 +2,36 @@
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
+import torch
 from tqdm.auto import tqdm
 
 from belib import runs
+from belib.config import LearnerConfig
 
 # At a terminal or in a notebook the bar moves; in a log it is one line, at the end.
 _IN_LOG = not sys.stderr.isatty() and "ipykernel" not in sys.modules
+
+
+# Below this many numbers in a hidden layer's output a second thread gains little, and where another
+# process is busy it waits for a core so long that everything takes 5 times longer.
+_WORTH_THREADS = 2**16
+
+
+@contextmanager
+def fitting_threads(configs: Sequence[LearnerConfig]) -> Iterator[None]:
+    """Use one thread for small networks, torch's own number for others."""
+    before = torch.get_num_threads()
+    if len(configs) * configs[0].batch_size * configs[0].hidden_dim < _WORTH_THREADS:
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 class Work(Protocol):
@@ -25,6 +45,9 @@ class Work(Protocol):
     def state(self) -> dict[str, Any]:
         """All that is needed to continue, in tensors and plain values."""
 
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from `state()`: the next steps are the same to the bit."""
+
     def write_tables(self) -> None:
         """Write what a reader sees of the run so far."""
 
@@ -34,15 +57,22 @@ class Work(Protocol):
 
 def run(
     work: Work,
+    configs: Sequence[LearnerConfig],
     folders: Sequence[Path],
-    num_steps: int,
-    *,
     description: str,
     unit: str,
+    *,
     checkpoint_minutes: float,
     progress: bool,
-) -> None:
-    """Advance to `num_steps`, with a checkpoint every `checkpoint_minutes` and one at the end."""
+) -> Work:
+    """Continue `work` from its checkpoint, if there is one, and advance it to `num_steps`.
+
+    A checkpoint is written every `checkpoint_minutes` and at the end.
+    """
+    state, num_steps = runs.open_folders(folders, configs), configs[0].num_steps
+    if state is not None:
+        work.restore(state)
+        print(f"{description}: continued from step {work.step}")
     saved = shown = time.monotonic()
     bar = tqdm(
         total=num_steps,
@@ -52,7 +82,7 @@ def run(
         mininterval=1e9 if _IN_LOG else 0.5,
         disable=not progress,
     )
-    with bar:
+    with bar, fitting_threads(configs):
         while work.step < num_steps:
             work.advance()
             bar.update()
@@ -65,6 +95,7 @@ def run(
                 saved = time.monotonic()
         bar.set_postfix(work.postfix(), refresh=False)
     save(work, folders)
+    return work
 
 
 def save(work: Work, folders: Sequence[Path]) -> None:

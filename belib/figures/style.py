@@ -1,0 +1,58 @@
+"""The one style of all figures: sizes, palette, labels, captions.
+
+Colours mean the same everywhere: behavioral entropy is blue and Renyi entropy orange-red, darker
+with its parameter (by rank on the paper's grid, whatever is shown); Shannon entropy is black.
+"""
+
+import textwrap
+
+import matplotlib.pyplot as plt
+import numpy as np
+import seaborn as sns
+from matplotlib.axes import Axes
+
+ALPHAS = (0.2, 0.5, 0.7, 0.9, 1.5, 2.0, 3.0, 5.0)
+QS = (0.2, 0.5, 0.7, 0.9, 1.1, 2.0, 3.0, 5.0)
+"""The paper's grids."""
+
+
+def use_style() -> None:
+    """Set the style of all figures; call it once, in a notebook's set-up cell."""
+    sns.set_theme(context="talk", style="ticks", font_scale=0.8)
+    plt.rcParams.update(
+        {
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "axes.grid": True,
+            "axes.grid.axis": "y",
+            "grid.color": "0.9",
+            "figure.constrained_layout.use": True,
+        }
+    )
+
+
+def objective_color(objective: str | None, parameter: float | None = None) -> tuple:
+    """The colour of an objective, by the rank of its parameter on the paper's grid."""
+    grids = {"behavioral": (ALPHAS, "Blues"), "renyi": (QS, "OrRd")}
+    if objective in grids:
+        grid, palette = grids[objective]
+        rank = np.interp(parameter, grid, np.linspace(0.35, 1, len(grid)))
+        return plt.get_cmap(palette)(rank)
+    greys = {"shannon": "black", "rnd": "0.25", "smm": "0.5"}
+    return plt.matplotlib.colors.to_rgba(greys.get(objective, "0.75"))
+
+
+def objective_label(objective: str, parameter: float | None = None) -> str:
+    """`BE α = 0.5`, `RE q = 2`, `SE`, `random actions`."""
+    symbols = {"behavioral": "BE α", "renyi": "RE q"}
+    if objective in symbols:
+        return f"{symbols[objective]} = {parameter:g}"
+    return {"shannon": "SE", "rnd": "RND", "smm": "SMM"}.get(objective, f"{objective} actions")
+
+
+def caption(axes: Axes, text: str) -> None:
+    """Write the caption under the figure: the claim, how to read it, n, seeds, bars, scale."""
+    figure = axes.figure
+    width = int(figure.get_figwidth() * 11)
+    lines = textwrap.fill(" ".join(text.split()), width)
+    figure.text(0.01, -0.02, lines, va="top", fontsize=12, color="0.25")

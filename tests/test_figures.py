@@ -1,0 +1,92 @@
+import matplotlib
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+
+from belib import datasets, figures, results
+from belib.config import OfflineConfig, PretrainConfig
+from belib.figures.style import ALPHAS, QS
+
+
+@pytest.fixture(autouse=True)
+def no_window():
+    matplotlib.use("agg")
+    yield
+    plt.close("all")
+
+
+def test_colours_are_by_rank_on_the_papers_grid():
+    blues = [figures.objective_color("behavioral", alpha) for alpha in ALPHAS]
+    luminance = [0.3 * r + 0.6 * g + 0.1 * b for r, g, b, _ in blues]
+    assert all(np.diff(luminance) < 0), "darker with alpha"
+    assert len({figures.objective_color("renyi", q) for q in QS} | set(blues)) == 16
+    assert figures.objective_color("shannon") == (0, 0, 0, 1)
+
+
+def test_labels():
+    assert figures.objective_label("behavioral", 0.5) == "BE α = 0.5"
+    assert figures.objective_label("renyi", 2.0) == "RE q = 2"
+    assert figures.objective_label("shannon") == "SE"
+    assert figures.objective_label("random") == "random actions"
+
+
+@pytest.fixture
+def table():
+    rows = []
+    for seed, value in ((0, 300.0), (1, 500.0)):
+        config = OfflineConfig(seed=seed)
+        for step in (10, 20):
+            rows.append(results.row(config, PretrainConfig(), step, np.array([value + step]), "a"))
+        for name in results.BASELINES:
+            changes = {"algorithm": name, "dataset": "none"}
+            rows.append(results.row(config, None, 0, np.array([99.0]), "a", **changes))
+    return pd.DataFrame(rows)
+
+
+def test_returns_show_every_seed_the_mean_and_both_baselines(table):
+    ax = figures.returns(results.final(table))
+    (bar,) = ax.patches
+    assert bar.get_height() == 420
+    assert sorted(ax.collections[0].get_offsets()[:, 1]) == [320, 520]
+    assert [line.get_ydata()[0] for line in ax.lines] == [99, 99]
+    assert ax.get_ylim()[0] == 0
+
+
+def test_learning_curves_show_every_seed_and_their_mean(table):
+    ax = figures.learning_curves(table)
+    one, two, mean, *baselines = (line.get_ydata() for line in ax.lines)
+    np.testing.assert_array_equal(mean, (one + two) / 2)
+    assert len(baselines) == 2
+
+
+def test_collection_curves_leave_out_what_was_not_measured():
+    metrics = pd.DataFrame({"step": [1000, 2000], "return_walker_stand": [100.0, 150.0]})
+    left, right = figures.collection_curves(metrics, "walker")
+    assert not left.lines
+    assert right.lines[0].get_ydata().tolist() == [100, 150]
+
+
+def test_torso_map_shows_two_datasets_with_equal_limits(tmp_path):
+    def dataset(name, height):
+        folder = tmp_path / "walker" / name
+        rows, physics = np.zeros((101, 1)), np.full((101, 18), height)
+        arrays = (rows, rows, rows, rows, physics)
+        episode = {
+            k: a.astype(t) for (k, t), a in zip(datasets.DTYPES.items(), arrays, strict=True)
+        }
+        datasets.write_episode(folder, 0, episode, {})
+        return datasets.load(folder)
+
+    axes = figures.torso_map(dataset("a", 0.0), dataset("b", -1.0))
+    assert axes[0].get_ylim() == axes[1].get_ylim()
+    np.testing.assert_allclose(axes[0].collections[0].get_offsets()[:, 1], 1.3)  # of the torso
+    np.testing.assert_allclose(axes[1].collections[0].get_offsets()[:, 1], 0.3)
+
+
+def test_captions_stand_under_the_figure():
+    ax = plt.figure().subplots()
+    figures.caption(ax, "A claim.  " * 30)
+    (text,) = ax.figure.texts
+    assert "\n" in text.get_text()
+    assert text.get_position()[1] < 0

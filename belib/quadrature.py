@@ -18,8 +18,8 @@ from scipy.special import log_expit
 Array = NDArray[np.float64]
 Term = Callable[[Array, Array], Array]
 
-_GOAL, _ACCEPTED = 1e-11, 1e-8  # error over max(1, |value|): to stop at, and to return at all
-_STEPS = {1: (4, 5, 6, 7), 2: (2, 3, 4, 5)}  # 2^step nodes a unit of the rule's variable
+_GOAL, _ACCEPTED = 1e-9, 1e-8  # error over max(1, |value|): to stop at, and to return at all
+_STEPS = {1: (2, 3, 4, 5), 2: (1, 2, 3, 4, 5)}  # see `_directions`; rays have 4 times the nodes
 _VANISHED, _SMALL = -690.0, -600.0  # log density: before it underflows; a smaller one is a tail
 _FAR = 1e60  # log distance at which a convergent integrand is exactly 0 in float64
 
@@ -62,7 +62,7 @@ def integrate_density(
     before = np.full(3, np.inf)
     for step in _STEPS[len(bounds)]:
         now = sum(
-            weight @ _Rays(log_f, origin, directions, box, level).integrate(term, step, label)
+            weight @ _Rays(log_f, origin, directions, box, level).integrate(term, step + 2, label)
             for directions, weight in _directions(origin, box, step)
         )
         value, mass, lost = now
@@ -76,7 +76,9 @@ def integrate_density(
 
 def _refuse(label: str, bounds: list, value: float, error: float, mass: float, lost: float) -> None:
     """Raise ValueError for a result that should not be trusted."""
-    if not abs(mass - 1) < 1e-3:
+    if not np.isfinite([value, mass]).all():
+        raise ValueError(f"{label} is infinite, or cannot be resolved at a pole: found {value}")
+    if abs(mass - 1) > 1e-3:
         raise ValueError(
             f"density must integrate to 1 over bounds {bounds}, found {mass:.6g}: it is not "
             "normalised there, or has a peak that is too narrow to be found"
@@ -95,20 +97,20 @@ def _log_density(density: Callable[[Array], Array], low: Array, high: Array) -> 
     """Points (..., d), clipped to the box, to log densities (...); -inf where there is none."""
 
     def log_f(x: Array) -> Array:
-        value = np.asarray(density(np.clip(x, low, high)), dtype=np.float64)
-        if value.shape != x.shape[:-1]:
-            raise ValueError(
-                f"density must map an array {x.shape} to {x.shape[:-1]}, got {value.shape}"
-            )
-        if (value < 0).any():
-            raise ValueError(f"density must be at least 0, got {value.min()}")
-        return np.nan_to_num(np.log(value), nan=-np.inf, posinf=np.inf, neginf=-np.inf)
-
-    def quiet(x: Array) -> Array:
+        points = np.clip(x, low, high).reshape(-1, x.shape[-1])
         with np.errstate(all="ignore"):
-            return log_f(x)
+            value = np.asarray(density(points), dtype=np.float64)
+            if value.size != len(points):
+                raise ValueError(
+                    f"density must map an array (..., d) to (...), got {value.shape} for an array "
+                    f"{points.shape}"
+                )
+            if (value < 0).any():
+                raise ValueError(f"density must be at least 0, got {value.min()}")
+            log_value = np.nan_to_num(np.log(value), nan=-np.inf, posinf=np.inf, neginf=-np.inf)
+        return log_value.reshape(x.shape[:-1])
 
-    return quiet
+    return log_f
 
 
 def _mode(log_f: Callable, low: Array, high: Array) -> Array:
@@ -123,13 +125,14 @@ def _mode(log_f: Callable, low: Array, high: Array) -> Array:
     for _ in range(16):
         grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
         values = log_f(grid)
-        best = np.unravel_index(np.argmax(values), values.shape)
-        if values[best] == -np.inf:
+        if values.max() == -np.inf:
             raise ValueError(f"density is 0 at all {values.size} points tried: narrow the bounds")
+        top = np.argwhere(values == values.max())
+        best = top[np.abs(top - top.mean(0)).sum(-1).argmin()]  # the middle of a plateau
         axes = [np.interp(np.linspace(i - 1, i + 1, 33), np.arange(len(axis)), axis)
                 for axis, i in zip(axes, best, strict=True)]  # fmt: skip
         axes = [np.unique(axis) for axis in axes]
-    origin = grid[best]
+    origin = grid[tuple(best)]
     for end in (np.zeros_like(low), low, high):
         close = np.isclose(origin, end, rtol=1e-13, atol=1e-13)
         origin = np.where(close, end, origin)
@@ -214,7 +217,7 @@ class _Continuation:
             design = np.stack([self.BASIS[i](log_r[0] - log_r[0, -1]) for i in model], axis=-1)
             fit = np.linalg.lstsq(design, values)[0]
             new = usable & ~self.found & (np.abs(design @ fit - values).max(0) < tolerance)
-            self.coefficients[np.ix_(new, model)] = fit.T[new]
+            self.coefficients[np.ix_(new, model)] = np.where(abs(fit.T) > tolerance * 10, fit.T, 0)[new]
             self.found |= new
 
     @property
@@ -232,7 +235,8 @@ class _Rays:
     """m rays, r -> origin + r direction, and what is known of the density along them.
 
     The density is 0, or underflows, beyond `cutoff` (m,); a ray ends at `end` (m,), the box's side
-    or a jump to 0; `breaks` (m, P) cut it, from 0 on; `scale` (m,) is where most of its mass lies.
+    or a jump to 0; `breaks` (m, P) cut it, from 0 on; most mass lies at `scale` (m,) in d dimensions,
+    and at `core` (m,) along the ray alone.
     """
 
     def __init__(self, log_f: Callable, origin: Array, directions: Array, box: Array, level: float):
@@ -244,12 +248,15 @@ class _Rays:
         ends = np.append(self.breaks, self.end[:, None], axis=1)
         first = np.where(ends > 0, ends, np.inf).min(-1)
         decades = np.linspace(np.log(1e-3), 0, 25)
-        near = np.log(1e-3 * np.minimum(first, self.scale))[:, None] + decades
+        near = np.log(1e-3 * np.minimum(first, self.core))[:, None] + decades
         self.beside_origin = _Continuation(near, self.at(np.exp(near)), 1e-8)
         near = np.log(1e-3 * np.minimum(ends[:, -1] - ends[:, -2], self.scale))[:, None] + decades
         self.beside_end = _Continuation(near, self.at(self.end[:, None] - np.exp(near)), 1e-8)
-        near = np.log(self.cutoff)[:, None] + np.linspace(np.log(1 / 8), 0, 25)
-        self.beyond = _Continuation(near, self.at(np.exp(near)), 1e-9)
+        # Tails are simple in the distance from the other end, where there is one (lognormal).
+        behind = _reach(origin, -directions, box)
+        self.shift = np.where(np.isfinite(behind), behind, 0.0)[:, None]
+        near = np.log(self.cutoff[:, None] + self.shift) + np.linspace(np.log(1 / 8), 0, 25)
+        self.beyond = _Continuation(near, self.at(np.exp(near) - self.shift), 1e-9)
 
     def at(self, r: Array, rows: Array | slice = slice(None)) -> Array:
         """log f at distances (m, N) along the rays `rows`."""
@@ -268,8 +275,9 @@ class _Rays:
         self.cutoff = np.exp(low[:, 0])
         self.cutoff = np.where(at_top & np.isfinite(self.end), self.end, self.cutoff)
         self.end = np.where(jumps & ~at_top, self.cutoff, self.end)
-        mass = np.where(alive, log_f + self.d * log_r, -np.inf)
-        self.scale = np.exp(log_r[rows, mass.argmax(1)])
+        log_f = np.where(alive, log_f, -np.inf)
+        self.scale = np.exp(log_r[rows, (log_f + self.d * log_r).argmax(1)])
+        self.core = np.exp(log_r[rows, (log_f + log_r).argmax(1)])
 
     def _state(self, r: Array) -> Array:
         log_f = self.at(r)
@@ -317,8 +325,11 @@ class _Rays:
 
     def _sum(self, term: Term, rows: Array, log_r: Array, log_weight: Array, to_end) -> Array:
         """Sums of the term and of the density over the nodes of one piece, (m, 2)."""
-        log_f = self.at(np.exp(np.minimum(log_r, np.log(self.cutoff)[rows, None])), rows)
-        choices = [(self.beyond, log_r, log_r > np.log(self.cutoff)[rows, None])]
+        least = np.where(self.beside_origin.found, self.beside_origin.log_unit[:, 0] - 15, -np.inf)
+        tried = np.clip(log_r, least[rows, None], np.log(self.cutoff)[rows, None])
+        log_f = self.at(np.exp(tried), rows)
+        shifted = np.logaddexp(log_r, np.log(self.shift[rows]))
+        choices = [(self.beyond, shifted, log_r > np.log(self.cutoff)[rows, None])]
         for model, distance in ((self.beside_origin, log_r), (self.beside_end, to_end)):
             if distance is not None:
                 close = distance < model.log_unit[rows] + np.log(1e-5)
@@ -338,11 +349,14 @@ class _Rays:
         tail = (self.cutoff < self.end) & np.isinf(self.end) & self.beyond.found & ~self.beyond.grows
         beyond = term(self.beyond(far), self.d * far)[:, 0]
         if (beyond[tail] != 0).any():
-            raise ValueError(f"{label} diverges: the density's tail is too heavy at infinity")
-        for model, d in ((self.beside_origin, self.d), (self.beside_end, 1)):
-            pole = term(model(-far), -d * far)[:, 0]
-            if (pole[model.found] != 0).any():
-                raise ValueError(f"{label} diverges: the density's pole is too strong")
+            way = self.directions[tail & (beyond != 0)][0]
+            raise ValueError(f"{label} is infinite: the density's tail towards {way} * inf is heavy")
+        ends = ((self.beside_origin, self.d, 0.0), (self.beside_end, 1, self.end[0]))
+        for model, d, r in ends[: 3 - self.d]:  # a ray's end is a point only in one dimension
+            pole = (term(model(-far), -d * far)[:, 0] != 0) & model.found
+            if pole.any():
+                x = self.origin + r * self.directions[pole][0]
+                raise ValueError(f"{label} is infinite: the density's pole at {x} is too strong")
 
 
 def _bisect(same: Callable[[Array], Array], low: Array, high: Array) -> tuple[Array, Array]:

@@ -137,5 +137,7 @@ def _checked_pmf(pmf: ArrayLike, axis: int) -> NDArray[np.float64]:
         raise ValueError(f"pmf must be at least 0 everywhere, got {pmf[~(pmf >= 0)].flat[0]}")
     total = pmf.sum(axis)
     if not (np.abs(total - 1) < 1e-6).all():
-        raise ValueError(f"pmf must sum to 1 along axis {axis}, got {total.flat[np.argmax(np.abs(total - 1))]}")
+        raise ValueError(
+            f"pmf must sum to 1 along axis {axis}, got {total.flat[np.argmax(np.abs(total - 1))]}"
+        )
     return pmf

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 from torch import Tensor
 
-TREE_DIMENSIONS = 12
+TREE_DIMENSIONS = 8
 """Dimensions up to which the tree is the faster search; measured by benchmarks/estimators.py."""
 
 METRICS = {"euclidean": 2.0, "chebyshev": np.inf}
-_CHUNK = 1 << 24  # entries of a block of squared distances: 64 MB in float32
+_ROWS, _COLUMNS = 256, 4096  # of a block of products, 4 MB in float32: near the cache's size
 
 # A squared distance from one matrix product carries a rounding error of about eps times the squared
 # norms. Pairs closer than this share of them are computed again from the difference of the points.
@@ -70,7 +70,7 @@ def _search_tree(points: NDArray, k: int, p: float) -> NDArray[np.float64]:
 
 
 def _search_products(points: NDArray, k: int, p: float) -> NDArray[np.float64]:
-    """(n, k) Euclidean distances by products of row blocks, in the order of a k-d tree's leaves.
+    """(n, k) Euclidean distances by products of blocks, in the order of a k-d tree's leaves.
 
     The k-th distance within a window of that order bounds the k-th of all. Points that a product
     places within the bound, rounding errors included, are measured again from their differences.
@@ -79,40 +79,48 @@ def _search_products(points: NDArray, k: int, p: float) -> NDArray[np.float64]:
     order = cKDTree(points, balanced_tree=False, compact_nodes=False).indices
     x = points[order] - points.mean(0)
     norms = np.square(x).sum(1)
-    # |x_i - x_j|^2 is off by at most this many eps, whatever the order of summation.
-    rounding = (d + 8) * 4 * norms.max()
+    # Any product below errs by at most this many eps, whatever the order of its summation.
+    rounding = 4 * (d + 8) * norms.max()
+    window = max(4 * k, 1024)
+    left = np.append(-2 * x, np.ones((n, 1)), axis=1)
+    right = np.append(x, norms[:, None], axis=1).T
+    left = {kind: left.astype(kind) for kind in (np.float32, np.float64)}
+    right = {kind: np.ascontiguousarray(right, dtype=kind) for kind in left}
     distances = np.empty((n, k))
-    window = max(4 * k, 64)
-    for start in range(0, n, max(1, _CHUNK // n)):
-        rows = np.arange(start, min(n, start + max(1, _CHUNK // n)))
-        near = x[max(0, min(start - window, n - len(rows) - 2 * window)) : rows[-1] + 1 + window]
-        bound = np.partition(_squared(x[rows], near), k - 1, axis=1)[:, k - 1]
-        bound += rounding * np.finfo(float).eps
-        single = rounding * np.finfo(np.float32).eps < np.median(bound)
-        kind = np.float32 if single else np.float64
-        bound += rounding * np.finfo(kind).eps
-        blocks = _squared(x[rows].astype(kind), x.astype(kind))
-        distances[order[rows]] = _closest(x, start, *np.nonzero(blocks <= bound[:, None]), k)
+    for start in range(0, n, _ROWS):
+        stop = min(n, start + _ROWS)
+        near = slice(max(0, min(start - window, n - 2 * window)), stop + window)
+        inner = left[np.float64][start:stop] @ right[np.float64][:, near]
+        bound = np.partition(inner, k - 1, axis=1)[:, k - 1]
+        closest = np.median(bound + norms[start:stop])
+        kind = np.float32 if closest > rounding * np.finfo(np.float32).eps else np.float64
+        bound += 2 * rounding * np.finfo(kind).eps
+        row, column = _within(left[kind][start:stop], right[kind], bound)
+        distances[order[start:stop]] = _closest(x, start, row, column, k)
     return distances
 
 
-def _squared(x: NDArray, y: NDArray) -> NDArray:
-    """(len(x), len(y)) squared distances by one product."""
-    products = (-2 * x) @ y.T
-    products += np.square(x).sum(1)[:, None]
-    products += np.square(y).sum(1)
-    return products
+def _within(left: NDArray, right: NDArray, bound: NDArray) -> tuple[NDArray, NDArray]:
+    """Pairs (row, column) at which the product of (rows, c) and (c, n) is at most bound[row]."""
+    bound = np.nextafter(bound.astype(left.dtype), np.inf, dtype=left.dtype)[:, None]
+    rows, columns = [], []
+    for start in range(0, right.shape[1], _COLUMNS):
+        inside = left @ right[:, start : start + _COLUMNS] <= bound
+        row, column = np.divmod(np.flatnonzero(inside), inside.shape[1])
+        rows.append(row)
+        columns.append(column + start)
+    return np.concatenate(rows), np.concatenate(columns)
 
 
 def _closest(x: NDArray, start: int, row: NDArray, column: NDArray, k: int) -> NDArray[np.float64]:
-    """(rows, k) ascending distances from candidate pairs (start + row, column), sorted by row."""
+    """(rows, k) ascending distances from candidate pairs (start + row, column) in any order."""
     squared = np.empty(len(row))
     for part in range(0, len(row), 1 << 18):
         pairs = slice(part, part + (1 << 18))
         difference = x[start + row[pairs]] - x[column[pairs]]
         squared[pairs] = np.einsum("ij,ij->i", difference, difference)
-    first = np.flatnonzero(np.diff(row, prepend=-1))
     ascending = squared[np.lexsort((squared, row))]
+    first = np.cumsum(np.bincount(row)) - np.bincount(row)
     return np.sqrt(ascending[first[:, None] + np.arange(k)])
 
 

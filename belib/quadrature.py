@@ -205,7 +205,16 @@ class _Continuation:
         lambda s: np.exp(-2 * s),
     )
     GROWING = (3, 4)
-    MODELS = ((0, 1), (0, 3), (0, 3, 4), (0, 1, 2), (0, 1, 3), (0, 1, 4), (0, 1, 3, 4), (0, 1, 5, 6))
+    MODELS = (
+        (0, 1),
+        (0, 3),
+        (0, 3, 4),
+        (0, 1, 2),
+        (0, 1, 3),
+        (0, 1, 4),
+        (0, 1, 3, 4),
+        (0, 1, 5, 6),
+    )
 
     def __init__(self, log_r: Array, log_f: Array, tolerance: float):
         self.log_unit = log_r[:, -1:]
@@ -217,7 +226,9 @@ class _Continuation:
             design = np.stack([self.BASIS[i](log_r[0] - log_r[0, -1]) for i in model], axis=-1)
             fit = np.linalg.lstsq(design, values)[0]
             new = usable & ~self.found & (np.abs(design @ fit - values).max(0) < tolerance)
-            self.coefficients[np.ix_(new, model)] = np.where(abs(fit.T) > tolerance * 10, fit.T, 0)[new]
+            self.coefficients[np.ix_(new, model)] = np.where(abs(fit.T) > tolerance * 10, fit.T, 0)[
+                new
+            ]
             self.found |= new
 
     @property
@@ -341,16 +352,26 @@ class _Rays:
         log_volume = log_weight + (self.d - 1) * log_r
         inside = np.isfinite(log_volume)
         value = np.where(inside, term(log_f, log_volume), 0.0)
-        return np.stack([value.sum(1), np.exp(log_f + log_volume, where=inside, out=np.zeros_like(log_f)).sum(1)], axis=-1)
+        return np.stack(
+            [
+                value.sum(1),
+                np.exp(log_f + log_volume, where=inside, out=np.zeros_like(log_f)).sum(1),
+            ],
+            axis=-1,
+        )
 
     def _check_convergence(self, term: Term, label: str) -> None:
         """Raise ValueError where a continuation makes the integral infinite."""
         far = np.full((len(self.end), 1), _FAR)
-        tail = (self.cutoff < self.end) & np.isinf(self.end) & self.beyond.found & ~self.beyond.grows
+        tail = (
+            (self.cutoff < self.end) & np.isinf(self.end) & self.beyond.found & ~self.beyond.grows
+        )
         beyond = term(self.beyond(far), self.d * far)[:, 0]
         if (beyond[tail] != 0).any():
             way = self.directions[tail & (beyond != 0)][0]
-            raise ValueError(f"{label} is infinite: the density's tail towards {way} * inf is heavy")
+            raise ValueError(
+                f"{label} is infinite: the density's tail towards {way} * inf is heavy"
+            )
         ends = ((self.beside_origin, self.d, 0.0), (self.beside_end, 1, self.end[0]))
         for model, d, r in ends[: 3 - self.d]:  # a ray's end is a point only in one dimension
             pole = (term(model(-far), -d * far)[:, 0] != 0) & model.found

@@ -106,7 +106,7 @@ class Prelec(Weighting):
         """The p in (0, 1) of w(p) = p; NaN for alpha = 1, where there is none or all are."""
         if self.alpha == 1:
             return math.nan
-        return math.exp(-np.float64(self.beta) ** (1 / (1 - self.alpha)))
+        return math.exp(-(np.float64(self.beta) ** (1 / (1 - self.alpha))))
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ corrections remove what this noise does to each entropy's integrand.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import digamma, gammaln, logsumexp
 
 from belib.knn import knn_distances
-from belib.weighting import Identity, Prelec, check_positive, entropy_term
+from belib.weighting import Prelec, check_positive, entropy_term
 
 Array = NDArray[np.float64]
 Support = tuple[ArrayLike, ArrayLike]
@@ -24,7 +25,7 @@ CORRECTIONS = (None, "iterated")
 DUPLICATES = ("raise", "jitter", "drop")
 _STEP = 0.01  # nats, of the grid that tabulates the correction; halving it changes about 1e-6
 _JITTER = 1e-8  # standard deviations of a column
-_GROUPS, _GROUP_SIZE = 32, 1000  # at most, for the standard error
+_GROUPS, _GROUP_SIZE = 64, 500  # at least, and at most, for the standard error
 
 
 @dataclass(frozen=True)
@@ -33,23 +34,31 @@ class Estimate:
 
     Attributes:
         value: nats; the mean of `local_values` (n,).
-        standard_error: of the value about its expectation, by subsampling: the spread over disjoint
-            groups of samples, scaled by root n. It knows nothing of bias, and assumes a variance
-            that falls as 1/n. NaN where n < 16 k.
+        n, k, d: samples, neighbours, dimensions.
         share_above_one: share of samples at which the estimated density exceeds 1, where entropies
             of densities depend on how the weighting is extended (see `reference_volume`).
     """
 
     value: float
-    standard_error: float
     local_values: Array = field(repr=False)
     n: int
     k: int
     d: int
     share_above_one: float
+    _subsample: Callable[[], float] = field(repr=False)
 
     def __float__(self) -> float:
         return self.value
+
+    @cached_property
+    def standard_error(self) -> float:
+        """Standard error of the value about its expectation, by subsampling, computed when read.
+
+        It is the spread between disjoint groups of samples, scaled by the root of their size. It
+        knows nothing of bias, and assumes a variance that falls as 1/n; NaN where n < 8 k. Local
+        values are dependent: their deviation over root n would be up to 20 % too small.
+        """
+        return self._subsample()
 
 
 def knn_density(
@@ -209,46 +218,51 @@ def _generalized(sample: "_Sample", weighting: Callable) -> Estimate:
 
 
 class _Sample:
-    """Checked samples with u = -log f (n,) at each, and (groups, m) within disjoint groups."""
+    """Checked samples (n, d), and u = -log f (n,) at each."""
 
     def __init__(self, samples, k, correction, reference_volume, support, duplicates, seed):
         if correction not in CORRECTIONS:
             raise ValueError(f"correction must be one of {CORRECTIONS}, got {correction!r}")
         check_positive("reference_volume", reference_volume)
-        metric = "euclidean" if support is None else "chebyshev"
-        points, distances = _neighbours(samples, k, duplicates, seed, metric)
-        self.k, self.correction, (self.n, self.d) = k, correction, points.shape
+        self.k, self.correction, self.support, self.seed = k, correction, support, seed
+        self.log_reference = math.log(reference_volume)
+        self.metric = "euclidean" if support is None else "chebyshev"
+        self.points, distances = _neighbours(samples, k, duplicates, seed, self.metric)
+        self.u = self._surprise(self.points, distances)
 
-        def surprise(points: Array, distances: Array) -> Array:
-            n = len(points)
-            noise = math.log(n / k) if correction is None else math.log(n - 1) - digamma(k)
-            return noise + _log_ball(points, distances, support) - math.log(reference_volume)
-
-        groups = min(_GROUPS, self.n // (4 * k))
-        self.size = min(_GROUP_SIZE, self.n // max(groups, 1))
-        order = np.random.default_rng(seed).permutation(self.n)
-        members = [points[order[g * self.size : (g + 1) * self.size]] for g in range(groups)]
-        self.u = surprise(points, distances)
-        self.group_u = np.array(
-            [surprise(m, knn_distances(m, k=k, metric=metric)[:, -1]) for m in members]
-        )
+    def _surprise(self, points: Array, distances: Array) -> Array:
+        n, k = len(points), self.k
+        noise = math.log(n / k) if self.correction is None else math.log(n - 1) - digamma(k)
+        return noise + _log_ball(points, distances, self.support) - self.log_reference
 
     def estimate(self, local: Callable[[Array], Array]) -> Estimate:
         """The mean of local(u); `local` maps (..., n) to (..., n)."""
         with np.errstate(over="ignore", invalid="ignore"):
             values = local(self.u)
-        value = values.mean()
+        value, (n, d) = values.mean(), self.points.shape
         if not np.isfinite(value) or not values.any():
             raise ValueError(
                 f"the estimate over- or underflows float64: -log f goes from {self.u.min():.4g} to "
                 f"{self.u.max():.4g}; choose a reference_volume near e^{np.median(self.u):.4g}"
             )
-        error = math.nan
-        if len(self.group_u) >= 4:
-            spread = local(self.group_u).mean(-1).std(ddof=1)
-            error = float(spread * math.sqrt(self.size / self.n))
         share = float((self.u < 0).mean())
-        return Estimate(float(value), error, values, self.n, self.k, self.d, share)
+        subsample = partial(self.standard_error, local)
+        return Estimate(float(value), values, n, self.k, d, share, subsample)
+
+    def standard_error(self, local: Callable[[Array], Array]) -> float:
+        """Root mean variance between the groups of random partitions, scaled from m to n."""
+        n, random = len(self.points), np.random.default_rng(self.seed)
+        m = min(n // 2, _GROUP_SIZE)
+        if m < 4 * self.k:
+            return math.nan
+        variances = []
+        for _ in range(math.ceil(_GROUPS / (n // m))):
+            groups = random.permutation(n)[: n // m * m].reshape(-1, m)
+            groups = self.points[groups[:_GROUPS]]
+            distances = [knn_distances(g, k=self.k, metric=self.metric)[:, -1] for g in groups]
+            u = np.stack([self._surprise(*pair) for pair in zip(groups, distances, strict=True)])
+            variances.append(local(u).mean(-1).var(ddof=1))
+        return math.sqrt(np.mean(variances) * m / n)
 
 
 def _neighbours(

@@ -36,8 +36,8 @@ def knn_distances(
         metric: "euclidean", or for arrays "chebyshev" (always by the tree).
 
     Returns:
-        Ascending distances (n, k) or (M, n, k) of x's kind. Duplicates are at exactly 0.0. Memory is
-        O(n k) for arrays and O(n^2) a member for tensors: (n, n, d) differences are never formed.
+        Ascending distances (n, k) or (M, n, k) of x's kind. Duplicates are at exactly 0.0. Memory
+        is O(n (k + d)) for arrays, O(n^2) a member for tensors: never the (n, n, d) differences.
 
     Raises ValueError where k does not fit n, or a coordinate is not finite.
     """
@@ -77,7 +77,8 @@ def _search_products(points: NDArray, k: int, p: float) -> NDArray[np.float64]:
     """
     n, d = points.shape
     order = cKDTree(points, balanced_tree=False, compact_nodes=False).indices
-    x = points[order] - points.mean(0)
+    ordered = points[order]
+    x = ordered - points.mean(0)
     norms = np.square(x).sum(1)
     # Any product below errs by at most this many eps, whatever the order of its summation.
     rounding = 4 * (d + 8) * norms.max()
@@ -96,7 +97,7 @@ def _search_products(points: NDArray, k: int, p: float) -> NDArray[np.float64]:
         kind = np.float32 if closest > rounding * np.finfo(np.float32).eps else np.float64
         bound += 2 * rounding * np.finfo(kind).eps
         row, column = _within(left[kind][start:stop], right[kind], bound)
-        distances[order[start:stop]] = _closest(x, start, row, column, k)
+        distances[order[start:stop]] = _closest(ordered, start, row, column, k)
     return distances
 
 

@@ -57,10 +57,19 @@ def integrate_density(
     box = np.asarray(bounds, dtype=np.float64).reshape(len(bounds), -1).T
     if len(bounds) not in _STEPS or box.shape[0] != 2 or not (box[0] < box[1]).all():
         raise ValueError(f"bounds must be 1 or 2 pairs low < high, got {bounds}")
-    log_f = _log_density(density, *box)
+    with np.errstate(all="ignore"):
+        value, error, mass, lost = _converged(_log_density(density, *box), box, term, level, label)
+    _refuse(label, bounds, value, error, mass, lost)
+    return Integral(float(value), float(error))
+
+
+def _converged(
+    log_f: Callable, box: Array, term: Term, level: float, label: str
+) -> tuple[float, float, float, float]:
+    """(value, error, mass, lost) at the first step that changes no more."""
     origin = _mode(log_f, *box)
     before = np.full(3, np.inf)
-    for step in _STEPS[len(bounds)]:
+    for step in _STEPS[len(origin)]:
         now = sum(
             weight @ _Rays(log_f, origin, directions, box, level).integrate(term, step + 2, label)
             for directions, weight in _directions(origin, box, step)
@@ -70,8 +79,7 @@ def integrate_density(
         if error <= _GOAL * max(1, abs(value)):
             break
         before = now
-    _refuse(label, bounds, value, error, mass, lost)
-    return Integral(float(value), float(error))
+    return value, error, mass, lost
 
 
 def _refuse(label: str, bounds: list, value: float, error: float, mass: float, lost: float) -> None:

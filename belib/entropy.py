@@ -48,7 +48,7 @@ def renyi_entropy(pmf: ArrayLike, *, q: float, axis: int = -1) -> NDArray[np.flo
 def behavioral_entropy(
     pmf: ArrayLike, *, alpha: float, beta: float | None = None, axis: int = -1
 ) -> NDArray[np.float64]:
-    """Behavioral entropy -sum w(p) log w(p) of pmfs along `axis`, nats (paper, equation 3).
+    """Behavioral entropy -sum w(p) log w(p) of pmfs along `axis`, nats (paper, equation 4).
 
     w is Prelec's weighting. `beta=None` conditions it on the pmf's length M, so that 1/M is fixed
     and the uniform pmf has the entropy log M (which is the largest only for M = 2 or alpha <= 1).
@@ -69,10 +69,11 @@ def differential_behavioral_entropy(
     extension: str = "identity",
     reference_volume: float = 1.0,
 ) -> Integral:
-    """Behavioral entropy of a density, nats (paper, equation 6): `differential_generalized_entropy`
+    """beta int exp(-beta (-log f)^alpha) (-log f)^alpha dx, nats (paper, equation 8).
 
-    with Prelec's weighting. With a `reference_volume` v the entropy is that of f v over x / v, which
-    is free of units: scaling x by c and v by c^d changes nothing.
+    It is `differential_generalized_entropy` with Prelec's weighting, which see for arguments, result
+    and errors. Gaussian and exponential tails make it finite for all alpha, power tails infinite
+    for alpha < 1.
     """
     return differential_generalized_entropy(
         density,
@@ -85,12 +86,14 @@ def differential_behavioral_entropy(
 def differential_generalized_entropy(
     density: Density, bounds: Bounds, *, weighting: Callable, reference_volume: float = 1.0
 ) -> Integral:
-    """-int w(f) log w(f) dx of a density, nats (paper, equation 5).
+    """-int w(f) log w(f) dx of a density, nats (paper, equation 7).
 
     Args:
         density: maps points (..., d) to densities (...).
         bounds: d pairs (low, high), d = 1 or 2; ends may be infinite.
         weighting: a `belib.weighting.Weighting`, or any function of f.
+        reference_volume: v > 0; the entropy is that of f v over x / v, which is free of units:
+            scaling x by c and v by c^d changes nothing.
 
     Returns:
         (value, error), value to 1e-8 max(1, |value|); `float` gives the value.
@@ -117,7 +120,7 @@ def differential_shannon_entropy(density: Density, bounds: Bounds) -> Integral:
 def differential_renyi_entropy(density: Density, bounds: Bounds, *, q: float) -> Integral:
     """Renyi's entropy log(int f^q dx) / (1 - q), nats (paper, section 2), q > 0.
 
-    q = 1 is Shannon's entropy and q = inf is -log max f. Raises as the generalized entropy does.
+    q = 1 is Shannon's entropy. Raises ValueError as `differential_generalized_entropy` does.
     """
     if q == 1:
         return differential_shannon_entropy(density, bounds)

@@ -64,7 +64,7 @@ class Estimate:
 def knn_density(
     samples: ArrayLike, *, k: int = 5, log: bool = False, duplicates: str = "raise", seed: int = 0
 ) -> Array:
-    """k-NN densities at the samples themselves, (n,), or their logarithms (paper, equation 7).
+    """k-NN densities at the samples themselves, (n,), or their logarithms (paper, equation 9).
 
     f(x) = k / (n V_d R_k(x)^d), where R_k is the distance to the k-th neighbour among the others.
     Raises ValueError as `generalized_behavioral_entropy_knn`, and for densities out of float range.
@@ -91,8 +91,8 @@ def shannon_entropy_knn(
     """Shannon entropy by Kozachenko and Leonenko (1987): log(n - 1) - psi(k) + mean log(V_d R^d).
 
     It is what the iterated correction gives exactly; `correction=None` is the paper's plug-in,
-    log n - log k + mean log(V_d R^d) (equation 8). In many dimensions the estimate is too high while
-    balls are wide against the density's features: by 1 nat for n = 100,000 normal samples, d = 24.
+    log n - log k + mean log(V_d R^d) (equation 10). In many dimensions estimates are too high, the
+    balls being wide against the density: by 1 nat for n = 100,000 normal samples at d = 24.
 
     Arguments, result and errors are those of `generalized_behavioral_entropy_knn`.
     """
@@ -139,7 +139,7 @@ def behavioral_entropy_knn(
     extension: str = "identity",
     **options: Any,
 ) -> Estimate:
-    """Behavioral entropy with Prelec's weighting (paper, equations 6 and 10).
+    """Behavioral entropy with Prelec's weighting (paper, equations 8 and 13).
 
     Options, result and errors are those of `generalized_behavioral_entropy_knn`. On unbounded
     support estimates for alpha < 1 are far too low at any sample size: the integral is finite, but
@@ -160,7 +160,7 @@ def generalized_behavioral_entropy_knn(
     duplicates: str = "raise",
     seed: int = 0,
 ) -> Estimate:
-    """-int w(f) log w(f) dx from samples of f, nats (paper, equation 10).
+    """-int w(f) log w(f) dx from samples of f, nats (paper, equation 13).
 
     Args:
         samples: (n, d), or (n,) for d = 1.
@@ -194,9 +194,10 @@ def naive_behavioral_entropy_knn(
     duplicates: str = "raise",
     seed: int = 0,
 ) -> Estimate:
-    """mean of -w(f) log w(f), which the paper warns of (equation 9): not divided by f, it estimates
+    """The mean of -w(f) log w(f) that the paper warns of (equation 11). For teaching.
 
-    the integral of -w(f) log w(f) f, several times smaller. For teaching; arguments as above.
+    Not divided by f, it estimates the integral of -w(f) log w(f) f, which is another number and in
+    other units. Arguments, result and errors are those of `generalized_behavioral_entropy_knn`.
     """
     weighting = Prelec(alpha, beta, extension)
     sample = _Sample(samples, k, None, reference_volume, None, duplicates, seed)
@@ -268,7 +269,7 @@ class _Sample:
 def _neighbours(
     samples: ArrayLike, k: int, duplicates: str, seed: int, metric: str
 ) -> tuple[Array, Array]:
-    """Samples (n, d) that a density can have made, and the distance (n,) to each's k-th neighbour."""
+    """Samples (n, d) that a density can have made, and the distances (n,) to k-th neighbours."""
     if duplicates not in DUPLICATES:
         raise ValueError(f"duplicates must be one of {DUPLICATES}, got {duplicates!r}")
     points = _checked(samples, k)

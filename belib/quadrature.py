@@ -9,6 +9,7 @@ nearby to nearly full precision, and tells an infinite integral from a finite on
 """
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -102,20 +103,19 @@ def _refuse(label: str, bounds: list, value: float, error: float, mass: float, l
 
 
 def _log_density(density: Callable[[Array], Array], low: Array, high: Array) -> Callable:
-    """Points (..., d), clipped to the box, to log densities (...); -inf where there is none."""
+    """The function of points (..., d), clipped to the box, to log densities (...)."""
 
     def log_f(x: Array) -> Array:
         points = np.clip(x, low, high).reshape(-1, x.shape[-1])
-        with np.errstate(all="ignore"):
-            value = np.asarray(density(points), dtype=np.float64)
-            if value.size != len(points):
-                raise ValueError(
-                    f"density must map an array (..., d) to (...), got {value.shape} for an array "
-                    f"{points.shape}"
-                )
-            if (value < 0).any():
-                raise ValueError(f"density must be at least 0, got {value.min()}")
-            log_value = np.nan_to_num(np.log(value), nan=-np.inf, posinf=np.inf, neginf=-np.inf)
+        value = np.asarray(density(points), dtype=np.float64)
+        if value.size != len(points):
+            raise ValueError(
+                f"density must map an array (..., d) to (...), got {value.shape} for an array "
+                f"{points.shape}"
+            )
+        if (value < 0).any():
+            raise ValueError(f"density must be at least 0, got {value.min()}")
+        log_value = np.nan_to_num(np.log(value), nan=-np.inf, posinf=np.inf, neginf=-np.inf)
         return log_value.reshape(x.shape[:-1])
 
     return log_f
@@ -123,7 +123,7 @@ def _log_density(density: Callable[[Array], Array], low: Array, high: Array) -> 
 
 def _mode(log_f: Callable, low: Array, high: Array) -> Array:
     """The density's highest point, (d,): on a grid of all scales, then on ever closer ones."""
-    scales = np.logspace(-10, 12, 20_000 if len(low) == 1 else 150)
+    scales = np.logspace(-10, 12, 4000 if len(low) == 1 else 150)
     axes = []
     for a, b in zip(low, high, strict=True):
         ends = np.unique([x for x in (0.0, a, b) if np.isfinite(x)])
@@ -137,20 +137,20 @@ def _mode(log_f: Callable, low: Array, high: Array) -> Array:
             raise ValueError(f"density is 0 at all {values.size} points tried: narrow the bounds")
         top = np.argwhere(values == values.max())
         best = top[np.abs(top - top.mean(0)).sum(-1).argmin()]  # the middle of a plateau
-        axes = [np.interp(np.linspace(i - 1, i + 1, 33), np.arange(len(axis)), axis)
-                for axis, i in zip(axes, best, strict=True)]  # fmt: skip
-        axes = [np.unique(axis) for axis in axes]
+        around = [np.linspace(i - 1, i + 1, 33) for i in best]
+        axes = [
+            np.unique(np.interp(near, np.arange(len(axis)), axis))
+            for near, axis in zip(around, axes, strict=True)
+        ]
     origin = grid[tuple(best)]
     for end in (np.zeros_like(low), low, high):
-        close = np.isclose(origin, end, rtol=1e-13, atol=1e-13)
-        origin = np.where(close, end, origin)
+        origin = np.where(np.isclose(origin, end, rtol=1e-13, atol=1e-13), end, origin)
     return origin
 
 
 def _reach(origin: Array, directions: Array, box: Array) -> Array:
     """Distances (m,), in units of each direction, at which rays leave the box."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        leaves = (np.where(directions > 0, box[1], box[0]) - origin) / directions
+    leaves = (np.where(directions > 0, box[1], box[0]) - origin) / directions
     return np.where(directions == 0, np.inf, leaves).min(-1)
 
 
@@ -169,10 +169,9 @@ def _directions(origin: Array, box: Array, step: int) -> Iterator[tuple[Array, A
     for axis in (0, 1):
         for sign in (-1.0, 1.0):
             ahead = abs(box[int(sign > 0), axis] - origin[axis])
-            with np.errstate(divide="ignore", invalid="ignore"):
-                corners = (box[:, 1 - axis] - origin[1 - axis]) / ahead
+            corners = (box[:, 1 - axis] - origin[1 - axis]) / ahead
             cuts = np.unique([-1, 0, 1, *corners[np.abs(corners) < 1]])
-            for start, stop in zip(cuts[:-1], cuts[1:], strict=True):
+            for start, stop in pairwise(cuts):
                 t = np.append(start + (stop - start) * np.exp(log_share), (start + stop) / 2)
                 directions = np.full((len(t), 2), sign)
                 directions[:, 1 - axis] = t
@@ -234,9 +233,8 @@ class _Continuation:
             design = np.stack([self.BASIS[i](log_r[0] - log_r[0, -1]) for i in model], axis=-1)
             fit = np.linalg.lstsq(design, values)[0]
             new = usable & ~self.found & (np.abs(design @ fit - values).max(0) < tolerance)
-            self.coefficients[np.ix_(new, model)] = np.where(abs(fit.T) > tolerance * 10, fit.T, 0)[
-                new
-            ]
+            fit[np.abs(fit) <= 10 * tolerance] = 0.0  # a trace of log r would look like a pole
+            self.coefficients[np.ix_(new, model)] = fit.T[new]
             self.found |= new
 
     @property
@@ -254,8 +252,8 @@ class _Rays:
     """m rays, r -> origin + r direction, and what is known of the density along them.
 
     The density is 0, or underflows, beyond `cutoff` (m,); a ray ends at `end` (m,), the box's side
-    or a jump to 0; `breaks` (m, P) cut it, from 0 on; most mass lies at `scale` (m,) in d dimensions,
-    and at `core` (m,) along the ray alone.
+    or a jump to 0; `breaks` (m, P) cut it, from 0 on; most of the mass of d dimensions lies near
+    `scale` (m,), most of the ray's own near `core` (m,).
     """
 
     def __init__(self, log_f: Callable, origin: Array, directions: Array, box: Array, level: float):

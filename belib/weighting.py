@@ -37,7 +37,7 @@ def prelec_beta(alpha: float, n_outcomes: int) -> float:
 def prelec_weight(
     p: ArrayLike, *, alpha: float, beta: float = 1.0, extension: str = "identity"
 ) -> NDArray[np.float64]:
-    """Prelec's weighting w(p) = exp(-beta (-log p)^alpha) (paper, section 2), of any shape.
+    """Prelec's weighting w(p) = exp(-beta (-log p)^alpha) (paper, equation 3), of any shape.
 
     Args:
         p: probabilities or densities in [0, inf).
@@ -74,7 +74,7 @@ class Weighting(ABC):
 
 @dataclass(frozen=True)
 class Prelec(Weighting):
-    """w(p) = exp(-beta (-log p)^alpha) (Prelec 1998; paper, section 2).
+    """w(p) = exp(-beta (-log p)^alpha) (Prelec 1998; paper, equation 3).
 
     `extension` is w above 1. "identity": w(p) = p. "odd": w(1/p) = 1/w(p), which keeps the fixed
     points p and 1/p, but grows faster than any power for alpha > 1. Uniform pmfs are maximal with

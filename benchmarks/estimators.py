@@ -99,7 +99,9 @@ def against(
         "ours": np.median(mine),
         "other": np.median(theirs),
         "ratio": np.median(theirs) / np.median(mine),
-        "spread": f"ours {mine.min():.3g} to {mine.max():.3g} s, other {theirs.min():.3g} to {theirs.max():.3g} s",
+        "spread": "ours {:.3g} to {:.3g} s, other {:.3g} to {:.3g} s".format(
+            *(extreme for times in (mine, theirs) for extreme in (times.min(), times.max()))
+        ),
         "target": target,
         "repetitions": repeats,
     }

@@ -56,7 +56,7 @@ def check_oracle(case):
 
 
 def test_oracles_of_one_dimension():
-    for case in [case for case in ORACLES["cases"] if case["d"] in (None, 1)][::4]:
+    for case in [case for case in ORACLES["cases"] if case["d"] in (None, 1)][::6]:
         check_oracle(case)
 
 

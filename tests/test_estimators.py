@@ -200,7 +200,7 @@ def test_high_dimensions_stay_in_log_space():
         knn_density(x)
     scaled = behavioral_entropy_knn(x, alpha=0.5, reference_volume=math.exp(600))
     assert np.isfinite(scaled.value)
-    with pytest.raises(ValueError, match="over- or underflows float64.*reference_volume near"):
+    with pytest.raises(ValueError, match=r"over- or underflows float64.*reference_volume near"):
         behavioral_entropy_knn(x, alpha=0.5)
 
 
@@ -270,9 +270,9 @@ def test_policies_for_duplicates(estimator):
 
 def test_messages_about_parameters():
     x = truncated_normal(100)
-    with pytest.raises(ValueError, match="correction must be one of .* got 'psi'"):
+    with pytest.raises(ValueError, match=r"correction must be one of .* got 'psi'"):
         shannon_entropy_knn(x, correction="psi")
-    with pytest.raises(ValueError, match="duplicates must be one of .* got 'keep'"):
+    with pytest.raises(ValueError, match=r"duplicates must be one of .* got 'keep'"):
         shannon_entropy_knn(x, duplicates="keep")
     with pytest.raises(ValueError, match="q must be above 0 and below k \\+ 1 = 4, got 4"):
         renyi_entropy_knn(x, q=4, k=3)

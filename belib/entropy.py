@@ -71,8 +71,8 @@ def differential_behavioral_entropy(
 ) -> Integral:
     """beta int exp(-beta (-log f)^alpha) (-log f)^alpha dx, nats (paper, equation 8).
 
-    It is `differential_generalized_entropy` with Prelec's weighting, which see for arguments, result
-    and errors. Gaussian and exponential tails make it finite for all alpha, power tails infinite
+    Arguments, result and errors are those of `differential_generalized_entropy`, with Prelec's
+    weighting. Gaussian and exponential tails make it finite for all alpha, power tails infinite
     for alpha < 1.
     """
     return differential_generalized_entropy(

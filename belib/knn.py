@@ -70,7 +70,7 @@ def _search_tree(points: NDArray, k: int, p: float) -> NDArray[np.float64]:
 
 
 def _search_products(points: NDArray, k: int, p: float) -> NDArray[np.float64]:
-    """(n, k) Euclidean distances by products of blocks, in the order of a k-d tree's leaves.
+    """(n, k) Euclidean distances (p = 2) by products of blocks, in a k-d tree's leaves' order.
 
     The k-th distance within a window of that order bounds the k-th of all. Points that a product
     places within the bound, rounding errors included, are measured again from their differences.
@@ -79,6 +79,7 @@ def _search_products(points: NDArray, k: int, p: float) -> NDArray[np.float64]:
     order = cKDTree(points, balanced_tree=False, compact_nodes=False).indices
     ordered = points[order]
     x = ordered - points.mean(0)
+    x /= np.abs(x).max() or 1.0  # within float32's range
     norms = np.square(x).sum(1)
     # Any product below errs by at most this many eps, whatever the order of its summation.
     rounding = 4 * (d + 8) * norms.max()

@@ -64,10 +64,14 @@ def samples(kind, d):
     if kind == "tight clusters":  # float32 products see each cluster as one point
         centres = random.normal(size=(7, d))
         return np.repeat(centres, 100, axis=0) + 1e-7 * random.normal(size=(700, d))
+    if kind == "huge":
+        return 1e60 * random.normal(size=(700, d))
     return 1e6 + 1e-3 * random.normal(size=(700, d))
 
 
-@pytest.mark.parametrize("kind", ["normal", "lattice", "tight clusters", "far from the origin"])
+@pytest.mark.parametrize(
+    "kind", ["normal", "lattice", "tight clusters", "huge", "far from the origin"]
+)
 @pytest.mark.parametrize("d", [1, 3, 24])
 def test_the_choice_of_search_never_changes_the_answer(kind, d):
     x = samples(kind, d)

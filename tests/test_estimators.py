@@ -314,12 +314,8 @@ def test_iterated_beats_the_plug_in():
     assert iterated < 0.3 * plug_in
 
 
-COVERED = [
-    (1.0, 1.0),
-    (2.0, 1.0),
-    (2.0, prelec_beta(2.0, 512)),
-    (5.0, prelec_beta(5.0, 512)),
-]
+# With beta = 1 and alpha >= 1.5, or conditioned beta and alpha <= 0.5, bias exceeds the interval.
+COVERED = [(0.5, 1.0), (1.0, 1.0), (2.0, prelec_beta(2.0, 512)), (5.0, prelec_beta(5.0, 512))]
 
 
 @pytest.mark.slow

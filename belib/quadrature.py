@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_expit
 
 Array = NDArray[np.float64]
@@ -262,6 +262,10 @@ class _Rays:
         self.end = _reach(origin, directions, box)
         self._find_cutoff()
         self._find_breaks()
+        self._continue(box)
+
+    def _continue(self, box: Array) -> None:
+        """Fit log f beside the ray's two ends, and beyond the cutoff."""
         ends = np.append(self.breaks, self.end[:, None], axis=1)
         first = np.where(ends > 0, ends, np.inf).min(-1)
         decades = np.linspace(np.log(1e-3), 0, 25)
@@ -270,7 +274,7 @@ class _Rays:
         near = np.log(1e-3 * np.minimum(ends[:, -1] - ends[:, -2], self.scale))[:, None] + decades
         self.beside_end = _Continuation(near, self.at(self.end[:, None] - np.exp(near)), 1e-8)
         # Tails are simple in the distance from the other end, where there is one (lognormal).
-        behind = _reach(origin, -directions, box)
+        behind = _reach(self.origin, -self.directions, box)
         self.shift = np.where(np.isfinite(behind), behind, 0.0)[:, None]
         near = np.log(self.cutoff[:, None] + self.shift) + np.linspace(np.log(1 / 8), 0, 25)
         self.beyond = _Continuation(near, self.at(np.exp(near) - self.shift), 1e-9)
@@ -287,7 +291,7 @@ class _Rays:
         last = np.where(alive.any(1), alive.shape[1] - 1 - alive[:, ::-1].argmax(1), 0)
         rows, at_top = np.arange(len(last)), last == alive.shape[1] - 1
         low, high = log_r[rows, last], log_r[rows, np.minimum(last + 1, alive.shape[1] - 1)]
-        low, _ = _bisect(lambda s: self.at(np.exp(s)) > _VANISHED, low[:, None], high[:, None])
+        low = _bisect(lambda s: self.at(np.exp(s)) > _VANISHED, low[:, None], high[:, None])
         jumps = self.at(np.exp(low))[:, 0] > _SMALL
         self.cutoff = np.exp(low[:, 0])
         self.cutoff = np.where(at_top & np.isfinite(self.end), self.end, self.cutoff)
@@ -310,7 +314,7 @@ class _Rays:
         order = changes.argsort(1, kind="stable")[:, changes.shape[1] - changes.sum(1).max() :]
         left = np.take_along_axis(state, order, 1)
         low, high = np.take_along_axis(r, order, 1), np.take_along_axis(r, order + 1, 1)
-        low, _ = _bisect(lambda x: self._state(x) == left, low, high)
+        low = _bisect(lambda x: self._state(x) == left, low, high)
         found = np.where(np.take_along_axis(changes, order, 1), low, 0.0)
         self.breaks = np.append(np.zeros((len(r), 1)), found, axis=1)
 
@@ -327,7 +331,7 @@ class _Rays:
         node, log_weight = _infinite_rule(step)
         log_scale = np.log(self.scale[open_, None])
         log_r = np.logaddexp(np.log(start[open_, None]), log_scale + node)
-        total[open_, :2] += self._sum(term, open_, log_r, log_scale + log_weight, None)
+        total[open_, :2] += self._sum(term, open_, log_r, log_scale + log_weight)
         at_cutoff = term(self.at(self.cutoff[:, None])[:, 0], self.d * np.log(self.cutoff))
         hidden = (self.cutoff < self.end) & ~self.beyond.found
         total[:, 2] = np.where(hidden, np.abs(at_cutoff), 0.0)
@@ -340,31 +344,27 @@ class _Rays:
         to_end = np.where((stop == self.end[rows])[:, None], log_length + right, np.inf)
         return self._sum(term, rows, log_r, log_length + log_weight, to_end)
 
-    def _sum(self, term: Term, rows: Array, log_r: Array, log_weight: Array, to_end) -> Array:
+    def _sum(
+        self, term: Term, rows: Array, log_r: Array, log_weight: Array, to_end: ArrayLike = np.inf
+    ) -> Array:
         """Sums of the term and of the density over the nodes of one piece, (m, 2)."""
         least = np.where(self.beside_origin.found, self.beside_origin.log_unit[:, 0] - 15, -np.inf)
         tried = np.clip(log_r, least[rows, None], np.log(self.cutoff)[rows, None])
         log_f = self.at(np.exp(tried), rows)
-        shifted = np.logaddexp(log_r, np.log(self.shift[rows]))
-        choices = [(self.beyond, shifted, log_r > np.log(self.cutoff)[rows, None])]
+        tail = log_r > np.log(self.cutoff)[rows, None]
+        if tail.any():
+            continued = self.beyond(np.logaddexp(log_r, np.log(self.shift[rows])), rows)
+            continued = np.where(self.beyond.found[rows, None], continued, -np.inf)
+            log_f = np.where(tail, continued, log_f)
         for model, distance in ((self.beside_origin, log_r), (self.beside_end, to_end)):
-            if distance is not None:
-                close = distance < model.log_unit[rows] + np.log(1e-5)
-                choices.append((model, distance, close & model.found[rows, None]))
-        for model, distance, where in choices:
-            if where.any():
-                value = np.where(model.found[rows, None], model(distance, rows), -np.inf)
-                log_f = np.where(where, value, log_f)
+            close = (distance < model.log_unit[rows] + np.log(1e-5)) & model.found[rows, None]
+            if close.any():
+                log_f = np.where(close, model(distance, rows), log_f)
         log_volume = log_weight + (self.d - 1) * log_r
         inside = np.isfinite(log_volume)
         value = np.where(inside, term(log_f, log_volume), 0.0)
-        return np.stack(
-            [
-                value.sum(1),
-                np.exp(log_f + log_volume, where=inside, out=np.zeros_like(log_f)).sum(1),
-            ],
-            axis=-1,
-        )
+        mass = np.where(inside, np.exp(log_f + log_volume), 0.0)
+        return np.stack([value.sum(1), mass.sum(1)], axis=-1)
 
     def _check_convergence(self, term: Term, label: str) -> None:
         """Raise ValueError where a continuation makes the integral infinite."""
@@ -386,10 +386,10 @@ class _Rays:
                 raise ValueError(f"{label} is infinite: the density's pole at {x} is too strong")
 
 
-def _bisect(same: Callable[[Array], Array], low: Array, high: Array) -> tuple[Array, Array]:
-    """Neighbouring floats where `same`, which holds at `low`, stops to hold before `high`."""
+def _bisect(same: Callable[[Array], Array], low: Array, high: Array) -> Array:
+    """The last float at which `same`, which holds at `low`, still holds before `high`."""
     for _ in range(70):
         middle = (low + high) / 2
         kept = same(middle)
         low, high = np.where(kept, middle, low), np.where(kept, high, middle)
-    return low, high
+    return low

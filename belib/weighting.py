@@ -1,6 +1,23 @@
-"""Prelec's probability weighting, which behavioral entropy composes with Shannon's entropy."""
+"""Probability weightings of behavioural economics, which an entropy composes with Shannon's.
+
+Every weighting works in log space and on [0, inf), because a density may exceed 1. Those that are
+defined for probabilities only go on above 1 as the identity: continuous, increasing, and such that
+k-NN estimators keep a finite mean.
+"""
 
 import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, logit
+
+EXTENSIONS = ("identity", "odd")
+SHANNON_KHINCHIN = ("continuity", "maximality", "expansibility")
+"""The first three axioms of an admissible entropy (Amigo et al. 2018), of -sum w(p) log w(p)."""
 
 
 def prelec_beta(alpha: float, n_outcomes: int) -> float:
@@ -11,8 +28,195 @@ def prelec_beta(alpha: float, n_outcomes: int) -> float:
 
     Raises ValueError unless alpha > 0 and M >= 2.
     """
-    if not (alpha > 0 and math.isfinite(alpha)):
-        raise ValueError(f"alpha must be positive and finite, got {alpha}")
+    check_positive("alpha", alpha)
     if n_outcomes < 2:
         raise ValueError(f"n_outcomes must be at least 2, got {n_outcomes}")
     return math.log(n_outcomes) ** (1 - alpha)
+
+
+def prelec_weight(
+    p: ArrayLike, *, alpha: float, beta: float = 1.0, extension: str = "identity"
+) -> NDArray[np.float64]:
+    """Prelec's weighting w(p) = exp(-beta (-log p)^alpha) (paper, equation 3), of any shape.
+
+    Args:
+        p: probabilities or densities in [0, inf).
+        alpha, beta: positive; alpha is the curvature, beta moves the fixed point.
+        extension: w above p = 1, where the formula is not real: see `Prelec`.
+
+    Raises ValueError for a negative or NaN p and for parameters out of range.
+    """
+    return Prelec(alpha, beta, extension)(p)
+
+
+class Weighting(ABC):
+    """w on [0, inf): continuous, increasing, w(0) = 0, w(1) = 1 (paper, definition 1)."""
+
+    axioms: ClassVar[tuple[str, ...]] = ("continuity", "expansibility")
+    """Shannon-Khinchin axioms kept for all parameters and all numbers of outcomes."""
+
+    @abstractmethod
+    def log(self, log_p: ArrayLike) -> NDArray[np.float64]:
+        """log w(p) of log p, which serves where p itself under- or overflows (d = 512)."""
+
+    @abstractmethod
+    def inverse(self, w: ArrayLike) -> NDArray[np.float64]:
+        """The p of w(p) = w."""
+
+    def __call__(self, p: ArrayLike) -> NDArray[np.float64]:
+        """w(p), elementwise. Raises ValueError where p is negative or NaN."""
+        p = np.asarray(p, dtype=np.float64)
+        if not (p >= 0).all():
+            raise ValueError(f"p must be at least 0 everywhere, got {p[~(p >= 0)].flat[0]}")
+        with np.errstate(divide="ignore", over="ignore"):
+            return np.exp(self.log(np.log(p)))
+
+
+@dataclass(frozen=True)
+class Prelec(Weighting):
+    """w(p) = exp(-beta (-log p)^alpha) (Prelec 1998; paper, equation 3).
+
+    `extension` is w above 1. "identity": w(p) = p. "odd": w(1/p) = 1/w(p), which keeps the fixed
+    points p and 1/p, but grows faster than any power for alpha > 1. Uniform pmfs are maximal with
+    beta = prelec_beta(alpha, M) where M = 2 or alpha <= 1 (searched, not proved), and are not for
+    alpha above about log M / (log M - 1). Raises ValueError for parameters out of range.
+    """
+
+    alpha: float
+    beta: float = 1.0
+    extension: str = "identity"
+
+    def __post_init__(self):
+        check_positive("alpha", self.alpha)
+        check_positive("beta", self.beta)
+        if self.extension not in EXTENSIONS:
+            raise ValueError(f"extension must be one of {EXTENSIONS}, got {self.extension!r}")
+
+    def log(self, log_p: ArrayLike) -> NDArray[np.float64]:
+        log_p = np.asarray(log_p, dtype=np.float64)
+        with np.errstate(over="ignore"):
+            bent = self.beta * np.sign(log_p) * np.abs(log_p) ** self.alpha
+        return bent if self.extension == "odd" else np.where(log_p > 0, log_p, bent)
+
+    def inverse(self, w: ArrayLike) -> NDArray[np.float64]:
+        return Prelec(1 / self.alpha, self.beta ** (-1 / self.alpha), self.extension)(w)
+
+    @property
+    def fixed_point(self) -> float:
+        """The p in (0, 1) of w(p) = p; NaN for alpha = 1, where there is none or all are."""
+        if self.alpha == 1:
+            return math.nan
+        return math.exp(-(np.float64(self.beta) ** (1 / (1 - self.alpha))))
+
+
+@dataclass(frozen=True)
+class TverskyKahneman(Weighting):
+    """w(p) = p^g / (p^g + (1 - p)^g)^(1/g), g = gamma (Tversky and Kahneman 1992: 0.61 for gains).
+
+    Raises ValueError where gamma is so small (below about 0.28) that w is not increasing.
+    """
+
+    gamma: float = 0.61
+
+    def __post_init__(self):
+        check_positive("gamma", self.gamma)
+        g = self.gamma
+        # w' > 0 everywhere iff it is at its lowest, where the odds (1 - p)/p are (1 - g)/g^2.
+        if g < 1 and (2 - g) * math.log1p(-g) >= (1 - 2 * g) * math.log(g):
+            raise ValueError(f"gamma must exceed about 0.2792 for w to increase, got {g}")
+
+    def log(self, log_p: ArrayLike) -> NDArray[np.float64]:
+        log_p, log_q = _log_odds_pair(log_p)
+        both = np.logaddexp(self.gamma * log_p, self.gamma * log_q)
+        return np.where(log_p > 0, log_p, self.gamma * log_p - both / self.gamma)
+
+    def inverse(self, w: ArrayLike) -> NDArray[np.float64]:
+        w = np.asarray(w, dtype=np.float64)
+        low, high = np.full(w.shape, -1e4), np.full(w.shape, 1e2)
+        target = logit(np.minimum(w, 1))
+        for _ in range(100):  # no closed form: bisection of the log odds of p
+            middle = (low + high) / 2
+            below = logit(self(expit(middle))) < target
+            low, high = np.where(below, middle, low), np.where(below, high, middle)
+        return np.where(w > 0, np.where(w < 1, expit(low), w), 0.0)
+
+
+@dataclass(frozen=True)
+class LinearInLogOdds(Weighting):
+    """logit w(p) = log(delta) + gamma logit p (Gonzalez and Wu 1999)."""
+
+    gamma: float = 0.44
+    delta: float = 0.77
+
+    def __post_init__(self):
+        check_positive("gamma", self.gamma)
+        check_positive("delta", self.delta)
+
+    def log(self, log_p: ArrayLike) -> NDArray[np.float64]:
+        log_p, log_q = _log_odds_pair(log_p)
+        odds_for = math.log(self.delta) + self.gamma * log_p
+        bent = odds_for - np.logaddexp(odds_for, self.gamma * log_q)
+        return np.where(log_p > 0, log_p, bent)
+
+    def inverse(self, w: ArrayLike) -> NDArray[np.float64]:
+        return LinearInLogOdds(1 / self.gamma, self.delta ** (-1 / self.gamma))(w)
+
+
+@dataclass(frozen=True)
+class Power(Weighting):
+    """w(p) = p^exponent, on all of [0, inf): the derivative of Renyi's sum p^q in its order.
+
+    The uniform pmf over M outcomes is not maximal where 1 / (exponent - 1) < log M.
+    """
+
+    exponent: float
+
+    def __post_init__(self):
+        check_positive("exponent", self.exponent)
+
+    def log(self, log_p: ArrayLike) -> NDArray[np.float64]:
+        return self.exponent * np.asarray(log_p, dtype=np.float64)
+
+    def inverse(self, w: ArrayLike) -> NDArray[np.float64]:
+        return Power(1 / self.exponent)(w)
+
+
+@dataclass(frozen=True)
+class Identity(Weighting):
+    """w(p) = p, whose entropy is Shannon's."""
+
+    axioms: ClassVar[tuple[str, ...]] = SHANNON_KHINCHIN
+
+    def log(self, log_p: ArrayLike) -> NDArray[np.float64]:
+        return np.array(log_p, dtype=np.float64)
+
+    def inverse(self, w: ArrayLike) -> NDArray[np.float64]:
+        return self(w)
+
+
+def entropy_term(
+    weighting: Callable, log_p: NDArray[np.float64], log_divisor: ArrayLike = 0.0
+) -> NDArray[np.float64]:
+    """-w(p) log w(p) / exp(log_divisor), nats, which is 0 where w(p) = 0.
+
+    `weighting` is a `Weighting`, or any function of p (evaluated outside log space).
+    """
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        if isinstance(weighting, Weighting):
+            log_w = weighting.log(log_p)
+        else:
+            log_w = np.log(weighting(np.exp(log_p)))
+        return np.where(log_w == -np.inf, 0.0, -log_w * np.exp(log_w - log_divisor))
+
+
+def check_positive(name: str, value: float) -> None:
+    """Raise ValueError unless `value` is positive and finite."""
+    if not 0 < value < math.inf:
+        raise ValueError(f"{name} must be positive and finite, got {value}")
+
+
+def _log_odds_pair(log_p: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """log p and log(1 - p), the latter -inf from p = 1 on."""
+    log_p = np.asarray(log_p, dtype=np.float64)
+    with np.errstate(divide="ignore"):
+        return log_p, np.log(-np.expm1(np.minimum(log_p, 0.0)))

@@ -1,7 +1,12 @@
+import numpy as np
 import pytest
 import torch
+from threadpoolctl import threadpool_limits
 
+from belib import knn
 from belib.knn import knn_distances
+
+SEARCHES = [knn._search_tree, knn._search_products]
 
 
 def brute_force(x, k, exclude_self=True):
@@ -15,9 +20,10 @@ def brute_force(x, k, exclude_self=True):
 
 def test_hand_computed_line():
     x = torch.tensor([[0.0], [1.0], [3.0], [7.0]])
-    assert knn_distances(x, k=1).squeeze(-1).tolist() == [1, 1, 2, 4]
-    with_self = knn_distances(x, k=2, exclude_self=False)
-    assert with_self.tolist() == [[0, 1], [0, 1], [0, 2], [0, 4]]
+    for points in (x, x.numpy()):
+        assert knn_distances(points, k=1).squeeze(-1).tolist() == [1, 1, 2, 4]
+        with_self = knn_distances(points, k=2, exclude_self=False)
+        assert with_self.tolist() == [[0, 1], [0, 1], [0, 2], [0, 4]]
 
 
 @pytest.mark.parametrize("offset", [0.0, 100.0])
@@ -29,13 +35,17 @@ def test_float32_agrees_with_float64_at_512_dimensions(offset, exclude_self):
     reference = brute_force(x, 12, exclude_self)
     found = knn_distances(x, k=12, exclude_self=exclude_self).double()
     torch.testing.assert_close(found, reference, rtol=1e-4, atol=0)
+    array = knn_distances(x.numpy(), k=12, exclude_self=exclude_self)
+    np.testing.assert_allclose(array, reference, rtol=1e-12)
 
 
 def test_duplicates_are_at_exactly_zero():
     x = torch.randn(64, 512, generator=torch.Generator().manual_seed(1)) * 30 + 7
     x[32:] = x[:32]
-    assert (knn_distances(x, k=1) == 0).all()
+    for points in (x, x.numpy()):
+        assert (knn_distances(points, k=1) == 0).all()
     assert (knn_distances(torch.full((16, 5), 0.3), k=3) == 0).all()
+    assert (knn_distances(np.full((16, 5), 0.3), k=3) == 0).all()
 
 
 def test_members_of_a_batch_equal_single_searches():
@@ -45,10 +55,65 @@ def test_members_of_a_batch_equal_single_searches():
         torch.testing.assert_close(together[member], knn_distances(x[member], k=12))
 
 
+def samples(kind, d):
+    random = np.random.default_rng(3)
+    if kind == "normal":
+        return random.normal(size=(700, d))
+    if kind == "lattice":  # nearly all distances tie
+        return random.integers(0, 3, size=(700, d)).astype(float)
+    if kind == "tight clusters":  # float32 products see each cluster as one point
+        centres = random.normal(size=(7, d))
+        return np.repeat(centres, 100, axis=0) + 1e-7 * random.normal(size=(700, d))
+    if kind == "huge":
+        return 1e60 * random.normal(size=(700, d))
+    return 1e6 + 1e-3 * random.normal(size=(700, d))
+
+
+@pytest.mark.parametrize(
+    "kind", ["normal", "lattice", "tight clusters", "huge", "far from the origin"]
+)
+@pytest.mark.parametrize("d", [1, 3, 24])
+def test_the_choice_of_search_never_changes_the_answer(kind, d):
+    x = samples(kind, d)
+    squared = np.stack([np.square(x - point).sum(1) for point in x])
+    reference = np.sqrt(np.sort(squared, axis=1)[:, :13])
+    for search in SEARCHES:
+        np.testing.assert_allclose(search(x, 13, 2.0), reference, rtol=1e-12)
+
+
+def test_products_of_several_blocks_and_edge_sizes():
+    random = np.random.default_rng(4)
+    for n, k in ((2, 1), (255, 254), (257, 5), (5000, 3)):
+        x = random.normal(size=(n, 10))
+        np.testing.assert_allclose(
+            knn._search_products(x, k, 2.0), knn._search_tree(x, k, 2.0), rtol=1e-12
+        )
+
+
+def test_chebyshev_by_hand():
+    x = np.array([[0.0, 0.0], [1.0, 3.0], [2.5, 0.5]])
+    found = knn_distances(x, k=2, metric="chebyshev")
+    assert found.tolist() == [[2.5, 3.0], [2.5, 3.0], [2.5, 2.5]]
+
+
+def test_independence_of_the_number_of_threads():
+    x = samples("normal", 24)
+    with threadpool_limits(1):
+        one = knn_distances(x, k=5)
+    with threadpool_limits(2):
+        np.testing.assert_allclose(knn_distances(x, k=5), one, rtol=1e-14)
+
+
 def test_messages():
     x = torch.zeros(12, 2)
-    with pytest.raises(ValueError, match="k must be between 1 and 11 for 12 points, got 12"):
-        knn_distances(x, k=12)
+    for points in (x, x.numpy()):
+        with pytest.raises(ValueError, match="k must be between 1 and 11 for 12 points, got 12"):
+            knn_distances(points, k=12)
     x[3, 1] = torch.nan
-    with pytest.raises(ValueError, match="finite"):
-        knn_distances(x, k=2)
+    for points in (x, x.numpy()):
+        with pytest.raises(ValueError, match="finite"):
+            knn_distances(points, k=2)
+    with pytest.raises(ValueError, match="metric must be euclidean for tensors"):
+        knn_distances(x, k=2, metric="chebyshev")
+    with pytest.raises(ValueError, match="metric must be one of euclidean, chebyshev"):
+        knn_distances(x.numpy(), k=2, metric="cosine")

@@ -1,0 +1,146 @@
+"""Entropies of probability mass functions and of densities, in nats.
+
+Those of a density are integrals over a box of one or two dimensions by `belib.quadrature`: exact to
+1e-8, or refused with the reason.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import entr, logsumexp
+
+from belib.quadrature import Integral, integrate_density
+from belib.weighting import Identity, Prelec, check_positive, entropy_term, prelec_beta
+
+Density = Callable[[NDArray[np.float64]], ArrayLike]
+Bounds = Sequence[tuple[float, float]]
+
+
+def shannon_entropy(pmf: ArrayLike, *, axis: int = -1) -> NDArray[np.float64]:
+    """Shannon's entropy -sum p log p of pmfs along `axis`, nats (paper, section 2).
+
+    Raises ValueError unless entries are at least 0 and sum to 1.
+    """
+    return entr(_checked_pmf(pmf, axis)).sum(axis)
+
+
+def renyi_entropy(pmf: ArrayLike, *, q: float, axis: int = -1) -> NDArray[np.float64]:
+    """Renyi's entropy log(sum p^q) / (1 - q) of pmfs along `axis`, nats (paper, section 2).
+
+    q > 0; the limits are Shannon's entropy at q = 1 and -log max p at q = inf.
+    Raises ValueError for a q or a pmf out of range.
+    """
+    pmf = _checked_pmf(pmf, axis)
+    if q == np.inf:
+        return -np.log(pmf.max(axis))
+    check_positive("q", q)
+    if q == 1:
+        return shannon_entropy(pmf, axis=axis)
+    with np.errstate(divide="ignore"):
+        log_p = np.log(pmf)
+    if abs(q - 1) < 0.1:  # sum p^q - 1 without its cancellation
+        excess = np.where(pmf > 0, pmf * np.expm1((q - 1) * np.maximum(log_p, -1e4)), 0.0)
+        return np.log1p(excess.sum(axis)) / (1 - q)
+    return logsumexp(q * log_p, axis=axis) / (1 - q)
+
+
+def behavioral_entropy(
+    pmf: ArrayLike, *, alpha: float, beta: float | None = None, axis: int = -1
+) -> NDArray[np.float64]:
+    """Behavioral entropy -sum w(p) log w(p) of pmfs along `axis`, nats (paper, equation 4).
+
+    w is Prelec's weighting. `beta=None` conditions it on the pmf's length M, so that 1/M is fixed
+    and the uniform pmf has the entropy log M (which is the largest only for M = 2 or alpha <= 1).
+    Raises ValueError for a pmf or parameters out of range.
+    """
+    pmf = _checked_pmf(pmf, axis)
+    beta = prelec_beta(alpha, pmf.shape[axis]) if beta is None else beta
+    with np.errstate(divide="ignore"):
+        return entropy_term(Prelec(alpha, beta), np.log(pmf)).sum(axis)
+
+
+def differential_behavioral_entropy(
+    density: Density,
+    bounds: Bounds,
+    *,
+    alpha: float,
+    beta: float = 1.0,
+    extension: str = "identity",
+    reference_volume: float = 1.0,
+) -> Integral:
+    """beta int exp(-beta (-log f)^alpha) (-log f)^alpha dx, nats (paper, equation 8).
+
+    Arguments, result and errors are those of `differential_generalized_entropy`, with Prelec's
+    weighting. Gaussian and exponential tails make it finite for all alpha, power tails infinite
+    for alpha < 1.
+    """
+    return differential_generalized_entropy(
+        density,
+        bounds,
+        weighting=Prelec(alpha, beta, extension),
+        reference_volume=reference_volume,
+    )
+
+
+def differential_generalized_entropy(
+    density: Density, bounds: Bounds, *, weighting: Callable, reference_volume: float = 1.0
+) -> Integral:
+    """-int w(f) log w(f) dx of a density, nats (paper, equation 7).
+
+    Args:
+        density: maps points (..., d) to densities (...).
+        bounds: d pairs (low, high), d = 1 or 2; ends may be infinite.
+        weighting: a `belib.weighting.Weighting`, or any function of f.
+        reference_volume: v > 0; the entropy is that of f v over x / v, which is free of units:
+            scaling x by c and v by c^d changes nothing.
+
+    Returns:
+        (value, error), value to 1e-8 max(1, |value|); `float` gives the value.
+
+    Raises ValueError where the integral is infinite, or cannot be resolved, and where the density
+    does not integrate to 1.
+    """
+    check_positive("reference_volume", reference_volume)
+    log_v = np.log(reference_volume)
+    return integrate_density(
+        density,
+        bounds,
+        lambda log_f, log_dx: entropy_term(weighting, log_f + log_v, log_v - log_dx),
+        level=-log_v,
+        label=f"the entropy of {weighting}",
+    )
+
+
+def differential_shannon_entropy(density: Density, bounds: Bounds) -> Integral:
+    """Shannon's entropy -int f log f dx, nats (paper, section 2): see the generalized entropy."""
+    return differential_generalized_entropy(density, bounds, weighting=Identity())
+
+
+def differential_renyi_entropy(density: Density, bounds: Bounds, *, q: float) -> Integral:
+    """Renyi's entropy log(int f^q dx) / (1 - q), nats (paper, section 2), q > 0.
+
+    q = 1 is Shannon's entropy. Raises ValueError as `differential_generalized_entropy` does.
+    """
+    if q == 1:
+        return differential_shannon_entropy(density, bounds)
+    check_positive("q", q)
+    integral, error = integrate_density(
+        density,
+        bounds,
+        lambda log_f, log_dx: np.exp(q * log_f + log_dx),
+        label=f"the integral of density^{q}",
+    )
+    return Integral(float(np.log(integral) / (1 - q)), error / abs(integral * (1 - q)))
+
+
+def _checked_pmf(pmf: ArrayLike, axis: int) -> NDArray[np.float64]:
+    pmf = np.asarray(pmf, dtype=np.float64)
+    if not (pmf >= 0).all():
+        raise ValueError(f"pmf must be at least 0 everywhere, got {pmf[~(pmf >= 0)].flat[0]}")
+    total = pmf.sum(axis)
+    if not (np.abs(total - 1) < 1e-6).all():
+        raise ValueError(
+            f"pmf must sum to 1 along axis {axis}, got {total.flat[np.argmax(np.abs(total - 1))]}"
+        )
+    return pmf

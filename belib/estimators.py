@@ -1,0 +1,345 @@
+"""k-nearest-neighbour estimators of densities and entropies from samples, in nats.
+
+All work with u = -log f, so that 512 dimensions neither overflow nor underflow. A k-NN density's
+u is the true one plus the logarithm of a Gamma(k) variable, locally and for many samples; the
+corrections remove what this noise does to each entropy's integrand.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import digamma, gammaln, logsumexp
+
+from belib.knn import knn_distances
+from belib.weighting import Prelec, check_positive, entropy_term
+
+Array = NDArray[np.float64]
+Support = tuple[ArrayLike, ArrayLike]
+
+CORRECTIONS = (None, "iterated")
+DUPLICATES = ("raise", "jitter", "drop")
+_STEP = 0.01  # nats, of the grid that tabulates the correction; halving it changes about 1e-6
+_JITTER = 1e-8  # standard deviations of a column
+_GROUPS, _GROUP_SIZE = 64, 500  # at least, and at most, for the standard error
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """An entropy estimated from n samples of d dimensions; `float` gives the value.
+
+    Attributes:
+        value: nats; the mean of `local_values` (n,).
+        n, k, d: samples, neighbours, dimensions.
+        share_above_one: share of samples at which the estimated density exceeds 1, where entropies
+            of densities depend on how the weighting is extended (see `reference_volume`).
+    """
+
+    value: float
+    local_values: Array = field(repr=False)
+    n: int
+    k: int
+    d: int
+    share_above_one: float
+    _subsample: Callable[[], float] = field(repr=False)
+
+    def __float__(self) -> float:
+        return self.value
+
+    @cached_property
+    def standard_error(self) -> float:
+        """Standard error of the value about its expectation, by subsampling, computed when read.
+
+        It is the spread between disjoint groups of samples, scaled by the root of their size. It
+        knows nothing of bias, and assumes a variance that falls as 1/n; NaN where n < 8 k. Local
+        values are dependent: their deviation over root n would be up to 20 % too small.
+        """
+        return self._subsample()
+
+
+def knn_density(
+    samples: ArrayLike, *, k: int = 5, log: bool = False, duplicates: str = "raise", seed: int = 0
+) -> Array:
+    """k-NN densities at the samples themselves, (n,), or their logarithms (paper, equation 9).
+
+    f(x) = k / (n V_d R_k(x)^d), where R_k is the distance to the k-th neighbour among the others.
+    Raises ValueError as `generalized_behavioral_entropy_knn`, and for densities out of float range.
+    """
+    points, distances = _neighbours(samples, k, duplicates, seed, "euclidean")
+    log_f = math.log(k / len(points)) - _log_ball(points, distances, None)
+    with np.errstate(over="ignore", under="ignore"):
+        density = np.exp(log_f)
+    if not log and not (np.isfinite(density) & (density > 0)).all():
+        raise ValueError(f"densities e^{log_f.min():.4g} to e^{log_f.max():.4g}: use log=True")
+    return log_f if log else density
+
+
+def shannon_entropy_knn(
+    samples: ArrayLike,
+    *,
+    k: int = 5,
+    correction: str | None = "iterated",
+    reference_volume: float = 1.0,
+    support: Support | None = None,
+    duplicates: str = "raise",
+    seed: int = 0,
+) -> Estimate:
+    """Shannon entropy by Kozachenko and Leonenko (1987): log(n - 1) - psi(k) + mean log(V_d R^d).
+
+    It is what the iterated correction gives exactly; `correction=None` is the paper's plug-in,
+    log n - log k + mean log(V_d R^d) (equation 10). In many dimensions estimates are too high, the
+    balls being wide against the density: by 1 nat for n = 100,000 normal samples at d = 24.
+
+    Arguments, result and errors are those of `generalized_behavioral_entropy_knn`.
+    """
+    sample = _Sample(samples, k, correction, reference_volume, support, duplicates, seed)
+    return sample.estimate(lambda u: u)
+
+
+def renyi_entropy_knn(
+    samples: ArrayLike,
+    *,
+    q: float,
+    k: int = 5,
+    reference_volume: float = 1.0,
+    support: Support | None = None,
+    duplicates: str = "raise",
+    seed: int = 0,
+) -> Estimate:
+    """Renyi entropy of order q, 0 < q < k + 1 (Leonenko, Pronzato and Savani 2008; Shannon's at 1).
+
+    log(mean ((n - 1) V_d R^d)^(1 - q) Gamma(k) / Gamma(k + 1 - q)) / (1 - q). Local values are
+    the linear parts, whose mean is the value. Other arguments, result and errors are those of
+    `generalized_behavioral_entropy_knn`.
+    """
+    if not 0 < q < k + 1:
+        raise ValueError(f"q must be above 0 and below k + 1 = {k + 1}, got {q}")
+    sample = _Sample(samples, k, "iterated", reference_volume, support, duplicates, seed)
+    if q == 1:
+        return sample.estimate(lambda u: u)
+    constant = (1 - q) * digamma(k) + gammaln(k) - gammaln(k + 1 - q)
+
+    def local(u: Array) -> Array:
+        log_power = (1 - q) * u + constant
+        log_mean = logsumexp(log_power, axis=-1, keepdims=True) - math.log(u.shape[-1])
+        return (log_mean + np.expm1(log_power - log_mean)) / (1 - q)
+
+    return sample.estimate(local)
+
+
+def behavioral_entropy_knn(
+    samples: ArrayLike,
+    *,
+    alpha: float,
+    beta: float = 1.0,
+    extension: str = "identity",
+    **options: Any,
+) -> Estimate:
+    """Behavioral entropy with Prelec's weighting (paper, equations 8 and 13).
+
+    Options, result and errors are those of `generalized_behavioral_entropy_knn`. On unbounded
+    support estimates for alpha < 1 are far too low at any sample size: the integral is finite, but
+    made of places where no sample falls (N(0, 1), alpha = 0.2: 23.5, estimated as about 3).
+    """
+    weighting = Prelec(alpha, beta, extension)
+    return generalized_behavioral_entropy_knn(samples, weighting=weighting, **options)
+
+
+def generalized_behavioral_entropy_knn(
+    samples: ArrayLike,
+    *,
+    weighting: Callable,
+    k: int = 5,
+    correction: str | None = "iterated",
+    reference_volume: float = 1.0,
+    support: Support | None = None,
+    duplicates: str = "raise",
+    seed: int = 0,
+) -> Estimate:
+    """-int w(f) log w(f) dx from samples of f, nats (paper, equation 13).
+
+    Args:
+        samples: (n, d), or (n,) for d = 1.
+        weighting: a `belib.weighting.Weighting`, or any function of f.
+        k: neighbours, below n.
+        correction: "iterated" removes the noise of the densities to second order, with densities
+            (k, n - 1) (see `_twiced`); None is the paper's equation to the letter, (k, n).
+        reference_volume: v > 0; the entropy is that of f v over x / v, which is free of units.
+        support: (low, high) of a box known to hold the density; balls then are cubes, cut at its
+            sides. It removes the boundary's bias only where the density stays away from 0 at the
+            sides, and does harm otherwise (Beta(2, 2) in d = 4: twice the error).
+        duplicates: equal samples have no density: "raise", "drop" them, or "jitter" all samples by
+            1e-8 standard deviations; the latter's entropy then depends on that size.
+        seed: of the jitter and of the groups that give the standard error.
+
+    Raises ValueError for samples that are not finite, too few, of a wrong shape, equal, or constant
+    in a column; for parameters out of range; and where the value exceeds float64.
+    """
+    sample = _Sample(samples, k, correction, reference_volume, support, duplicates, seed)
+    return _generalized(sample, weighting)
+
+
+def naive_behavioral_entropy_knn(
+    samples: ArrayLike,
+    *,
+    alpha: float,
+    beta: float = 1.0,
+    extension: str = "identity",
+    k: int = 5,
+    reference_volume: float = 1.0,
+    duplicates: str = "raise",
+    seed: int = 0,
+) -> Estimate:
+    """The mean of -w(f) log w(f) that the paper warns of (equation 11). For teaching.
+
+    Not divided by f, it estimates the integral of -w(f) log w(f) f, which is another number and in
+    other units. Arguments, result and errors are those of `generalized_behavioral_entropy_knn`.
+    """
+    weighting = Prelec(alpha, beta, extension)
+    sample = _Sample(samples, k, None, reference_volume, None, duplicates, seed)
+    return sample.estimate(lambda u: entropy_term(weighting, -u))
+
+
+def _generalized(sample: "_Sample", weighting: Callable) -> Estimate:
+    def ratio(u: Array) -> Array:  # -w(f) log w(f) / f
+        return entropy_term(weighting, -u, -u)
+
+    if sample.correction is None:
+        return sample.estimate(ratio)
+    if getattr(weighting, "extension", None) == "odd" and weighting.alpha > 1:
+        raise ValueError(
+            "correction must be None for the odd extension with alpha > 1, whose estimates have "
+            f"no finite mean, got {sample.correction!r}"
+        )
+    return sample.estimate(lambda u: _twiced(ratio, u, sample.k))
+
+
+class _Sample:
+    """Checked samples (n, d), and u = -log f (n,) at each."""
+
+    def __init__(self, samples, k, correction, reference_volume, support, duplicates, seed):
+        if correction not in CORRECTIONS:
+            raise ValueError(f"correction must be one of {CORRECTIONS}, got {correction!r}")
+        check_positive("reference_volume", reference_volume)
+        self.k, self.correction, self.support, self.seed = k, correction, support, seed
+        self.log_reference = math.log(reference_volume)
+        self.metric = "euclidean" if support is None else "chebyshev"
+        self.points, distances = _neighbours(samples, k, duplicates, seed, self.metric)
+        self.u = self._surprise(self.points, distances)
+
+    def _surprise(self, points: Array, distances: Array) -> Array:
+        n, k = len(points), self.k
+        noise = math.log(n / k) if self.correction is None else math.log(n - 1) - digamma(k)
+        return noise + _log_ball(points, distances, self.support) - self.log_reference
+
+    def estimate(self, local: Callable[[Array], Array]) -> Estimate:
+        """The mean of local(u); `local` maps (..., n) to (..., n)."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = local(self.u)
+        value, (n, d) = values.mean(), self.points.shape
+        if not np.isfinite(value) or not values.any():
+            raise ValueError(
+                f"the estimate over- or underflows float64: -log f goes from {self.u.min():.4g} to "
+                f"{self.u.max():.4g}; choose a reference_volume near e^{np.median(self.u):.4g}"
+            )
+        share = float((self.u < 0).mean())
+        subsample = partial(self.standard_error, local)
+        return Estimate(float(value), values, n, self.k, d, share, subsample)
+
+    def standard_error(self, local: Callable[[Array], Array]) -> float:
+        """Root mean variance between the groups of random partitions, scaled from m to n."""
+        n, random = len(self.points), np.random.default_rng(self.seed)
+        m = min(n // 2, _GROUP_SIZE)
+        if m < 4 * self.k:
+            return math.nan
+        variances = []
+        for _ in range(math.ceil(_GROUPS / (n // m))):
+            groups = random.permutation(n)[: n // m * m].reshape(-1, m)
+            groups = self.points[groups[:_GROUPS]]
+            distances = [knn_distances(g, k=self.k, metric=self.metric)[:, -1] for g in groups]
+            u = np.stack([self._surprise(*pair) for pair in zip(groups, distances, strict=True)])
+            variances.append(local(u).mean(-1).var(ddof=1))
+        return math.sqrt(np.mean(variances) * m / n)
+
+
+def _neighbours(
+    samples: ArrayLike, k: int, duplicates: str, seed: int, metric: str
+) -> tuple[Array, Array]:
+    """Samples (n, d) that a density can have made, and the distances (n,) to k-th neighbours."""
+    if duplicates not in DUPLICATES:
+        raise ValueError(f"duplicates must be one of {DUPLICATES}, got {duplicates!r}")
+    points = _checked(samples, k)
+    distances = knn_distances(points, k=k, metric=metric)
+    if (distances[:, 0] == 0).any():
+        distinct = np.unique(points, axis=0)
+        if duplicates == "raise":
+            raise ValueError(
+                f"samples must be distinct, got {len(points) - len(distinct)} duplicates among "
+                f'{len(points)}: no density makes them; see duplicates="drop" and "jitter"'
+            )
+        if duplicates == "jitter":
+            noise = np.random.default_rng(seed).normal(size=points.shape)
+            distinct = points + _JITTER * points.std(0) * noise
+        return _neighbours(distinct, k, "raise", seed, metric)
+    return points, distances[:, -1]
+
+
+def _checked(samples: ArrayLike, k: int) -> Array:
+    points = np.asarray(samples, dtype=np.float64)
+    points = points[:, None] if points.ndim == 1 else points
+    if points.ndim != 2 or points.shape[1] == 0:
+        raise ValueError(f"samples must have shape (n, d) or (n,), got {points.shape}")
+    bad = ~np.isfinite(points).all(1)
+    if bad.any():
+        raise ValueError(
+            f"samples must be finite, got NaN or inf in {bad.sum()} of {len(points)} rows, "
+            f"first in row {bad.argmax()}"
+        )
+    if not 1 <= k < len(points):
+        raise ValueError(f"k must be at least 1 and below n = {len(points)} samples, got {k}")
+    constant = np.flatnonzero(np.ptp(points, axis=0) == 0)
+    if len(constant):
+        raise ValueError(
+            f"samples must vary in every column, but columns {constant.tolist()} are constant: "
+            "there is no density in these dimensions"
+        )
+    return points
+
+
+def _log_ball(points: Array, distances: Array, support: Support | None) -> Array:
+    """Log volumes (n,) of balls around points, or of cubes cut at the sides of the support."""
+    d = points.shape[1]
+    if support is None:
+        return d * np.log(distances) + d / 2 * math.log(math.pi) - gammaln(d / 2 + 1)
+    low, high = (np.broadcast_to(np.asarray(side, dtype=np.float64), d) for side in support)
+    outside = ((points < low) | (points > high)).any(1).sum()
+    if outside:
+        raise ValueError(f"samples must lie in support {support}, but {outside} do not")
+    reach = distances[:, None]
+    return np.log(np.minimum(points + reach, high) - np.maximum(points - reach, low)).sum(1)
+
+
+def _twiced(term: Callable[[Array], Array], u: Array, k: int) -> Array:
+    """phi = sum_{j<=2} (I - K)^j G = 3G - (3K - K^2) G at u, where G = term (twicing, order 2).
+
+    K is what the noise of a k-NN density does: (K G)(u) = E G(u + log T - psi(k)), T ~ Gamma(k).
+    The bias of phi is (I - K)^3 G where G's is (K - I) G; both are 0 for G(u) = u, and phi = u.
+    (3K - K^2) G is smooth, so a grid and linear interpolation do; G itself is exact. The products
+    are summed directly, not by FFT: G grows like e^u, and rounding must stay relative.
+    """
+    centre, log_gamma = digamma(k), gammaln(k)
+    low = math.floor(((log_gamma - 40) / k - centre) / _STEP)
+    high = math.ceil((math.log(k + 12 * math.sqrt(k) + 40) - centre) / _STEP)
+    s = np.arange(low, high + 1) * _STEP + centre
+    kernel = np.exp(k * s - np.exp(s) - log_gamma) * _STEP
+    double = -np.convolve(kernel, kernel)
+    double[-low : -low + len(kernel)] += 3 * kernel
+    first, last = math.floor(u.min() / _STEP) - 1, math.ceil(u.max() / _STEP) + 1
+    wide = np.arange(first + 2 * low, last + 2 * high + 1) * _STEP
+    table = np.convolve(term(wide), double[::-1], mode="valid")
+    grid = np.arange(first, last + 1) * _STEP
+    return 3 * term(u) - np.interp(u, grid, table)

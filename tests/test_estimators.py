@@ -1,0 +1,330 @@
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+from scipy.special import digamma, gammaln
+from threadpoolctl import threadpool_limits
+
+from belib.estimators import (
+    behavioral_entropy_knn,
+    generalized_behavioral_entropy_knn,
+    knn_density,
+    naive_behavioral_entropy_knn,
+    renyi_entropy_knn,
+    shannon_entropy_knn,
+)
+from belib.weighting import Identity, LinearInLogOdds, Power, Prelec, TverskyKahneman, prelec_beta
+
+ORACLES = json.loads(
+    (Path(__file__).parent / "data/differential_behavioral_entropy.json").read_text()
+)
+
+
+def truncated_normal(n, d=1, seed=0):
+    return stats.truncnorm.rvs(-3, 3, size=(n, d), random_state=np.random.default_rng(seed))
+
+
+def beta22(n, d, seed=0):
+    return 4 * np.random.default_rng(seed).beta(2, 2, size=(n, d))
+
+
+def oracle(density, d, alpha, beta=None):
+    """The entropy, where not said with beta conditioned on 512 outcomes."""
+    beta = prelec_beta(alpha, 512) if beta is None else beta
+    return next(
+        case["value"]
+        for case in ORACLES["cases"]
+        if (case["density"], case["d"], case["alpha"]) == (density, d, alpha)
+        and math.isclose(case["beta"], beta)
+    )
+
+
+ESTIMATORS = [
+    shannon_entropy_knn,
+    lambda x, **o: renyi_entropy_knn(x, q=0.5, **o),
+    lambda x, **o: renyi_entropy_knn(x, q=3.0, **o),
+    lambda x, **o: behavioral_entropy_knn(x, alpha=0.5, **o),
+    lambda x, **o: behavioral_entropy_knn(x, alpha=2.0, correction=None, **o),
+    lambda x, **o: generalized_behavioral_entropy_knn(x, weighting=TverskyKahneman(), **o),
+]
+
+
+def test_by_hand():
+    """Points 0, 1, 3, 7 with k = 1: R = 1, 1, 2, 4 and balls of length 2R."""
+    x = np.array([0.0, 1.0, 3.0, 7.0])
+    lengths = np.array([2.0, 2, 4, 8])
+    np.testing.assert_allclose(knn_density(x, k=1), 1 / (4 * lengths))
+    kozachenko = math.log(3) + np.euler_gamma + np.log(lengths)
+    estimate = shannon_entropy_knn(x, k=1)
+    np.testing.assert_allclose(estimate.local_values, kozachenko)
+    assert float(estimate) == estimate.value == pytest.approx(kozachenko.mean())
+    assert (estimate.n, estimate.k, estimate.d, estimate.share_above_one) == (4, 1, 1, 0)
+    assert math.isnan(estimate.standard_error)  # four samples cannot be divided
+    u = np.log(4 * lengths)
+    plug_in = behavioral_entropy_knn(x, alpha=2, beta=0.3, k=1, correction=None)
+    paper = 0.3 * u**2 * np.exp(-0.3 * u**2) * (4 * lengths)
+    assert plug_in.value == pytest.approx(paper.mean(), rel=1e-13)
+    naive = naive_behavioral_entropy_knn(x, alpha=2, beta=0.3, k=1)
+    assert naive.value == pytest.approx((paper / (4 * lengths)).mean(), rel=1e-13)
+
+
+@pytest.mark.parametrize("d", [1, 2, 5])
+@pytest.mark.parametrize("k", [1, 3, 12])
+def test_at_alpha_and_beta_one_the_iterated_correction_is_kozachenko_leonenko(k, d):
+    x = np.random.default_rng(1).normal(size=(500, d)) * 3
+    be = behavioral_entropy_knn(x, alpha=1.0, beta=1.0, k=k)
+    distance = np.sort(np.linalg.norm(x[:, None] - x[None], axis=-1), axis=1)[:, k]
+    log_v = d * np.log(distance) + d / 2 * math.log(math.pi) - gammaln(d / 2 + 1)
+    kozachenko = math.log(499) - digamma(k) + log_v
+    np.testing.assert_allclose(be.local_values, kozachenko, rtol=0, atol=1e-12)
+    assert shannon_entropy_knn(x, k=k).value == pytest.approx(kozachenko.mean(), abs=1e-12)
+    assert generalized_behavioral_entropy_knn(x, weighting=Identity(), k=k).value == pytest.approx(
+        kozachenko.mean(), abs=1e-12
+    )
+
+
+def test_at_alpha_one_the_iterated_correction_is_nearly_the_unbiased_one():
+    """phi = beta Gamma(k) / Gamma(k + 1 - beta) v^(1 - beta) (log v - psi(k + 1 - beta))."""
+    x, k, beta = 8 * np.random.default_rng(2).uniform(size=20_000), 5, 0.8
+    log_v = shannon_entropy_knn(x, k=k).local_values + digamma(k)
+    factor = beta * math.exp(gammaln(k) - gammaln(k + 1 - beta))
+    unbiased = factor * np.exp((1 - beta) * log_v) * (log_v - digamma(k + 1 - beta))
+    iterated = behavioral_entropy_knn(x, alpha=1.0, beta=beta, k=k, extension="odd")
+    plug_in = behavioral_entropy_knn(x, alpha=1.0, beta=beta, k=k, extension="odd", correction=None)
+    error = abs(iterated.value - unbiased.mean())
+    assert error < 2e-4
+    assert error < abs(plug_in.value - unbiased.mean()) / 100
+
+
+def test_renyi_of_order_one_is_shannon_and_is_approached():
+    x = truncated_normal(500)
+    shannon = shannon_entropy_knn(x).value
+    assert renyi_entropy_knn(x, q=1).value == pytest.approx(shannon, abs=1e-13)
+    assert renyi_entropy_knn(x, q=1 + 1e-7).value == pytest.approx(shannon, abs=1e-5)
+
+
+@pytest.mark.parametrize("q", [0.5, 2.0, 3.0])
+def test_renyi_of_a_uniform_is_the_log_volume(q):
+    estimate = renyi_entropy_knn(np.random.default_rng(5).uniform(0, 7, size=20_000), q=q)
+    assert estimate.value == pytest.approx(math.log(7), abs=5 * estimate.standard_error)
+    assert estimate.local_values.mean() == pytest.approx(estimate.value)
+
+
+# estimators.md, table D: bias and n Var at k = 5 and n = 10,000, iterated (J = 2).
+TABLE_D = [
+    ("truncnorm[-3,3]", 1, 0.5, 0.0109, 0.12),
+    ("truncnorm[-3,3]", 1, 1.0, -0.0016, 0.56),
+    ("truncnorm[-3,3]", 1, 2.0, -0.0014, 1.71),
+    ("beta22_scale4", 2, 0.5, -0.0046, 0.08),
+    ("beta22_scale4", 2, 1.0, -0.0020, 0.58),
+    ("beta22_scale4", 2, 2.0, 0.0071, 8.29),
+]
+
+
+@pytest.mark.parametrize(("density", "d", "alpha", "bias", "n_var"), TABLE_D)
+def test_within_five_standard_deviations_of_the_table(density, d, alpha, bias, n_var):
+    x = truncated_normal(10_000, d, seed=7) if d == 1 else beta22(10_000, d, seed=7)
+    found = behavioral_entropy_knn(x, alpha=alpha, beta=prelec_beta(alpha, 512)).value
+    expected = oracle(density, d, alpha) + bias
+    assert abs(found - expected) < 5 * math.sqrt(n_var / 10_000)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_invariances(estimator):
+    x = np.random.default_rng(3).normal(size=(400, 3))
+    value = estimator(x).value
+    rotation = stats.ortho_group.rvs(3, random_state=np.random.default_rng(4))
+    assert estimator(x + 5).value == pytest.approx(value, rel=1e-9)
+    assert estimator(x @ rotation).value == pytest.approx(value, rel=1e-9)
+    shuffled = estimator(x[np.random.default_rng(5).permutation(400)])
+    assert shuffled.value == pytest.approx(value, rel=1e-12)
+
+
+@pytest.mark.parametrize("alpha", [0.5, 2.0])
+def test_scaling_law(alpha):
+    """x -> c x with v -> c^d v leaves the estimate as it is; Shannon's shifts by d log c."""
+    x = np.random.default_rng(6).normal(size=(400, 2))
+    one, other = (
+        behavioral_entropy_knn(c * x, alpha=alpha, reference_volume=0.1 * c**2).value
+        for c in (1, 50)
+    )
+    assert other == pytest.approx(one, rel=1e-9)
+    shift = shannon_entropy_knn(50 * x).value - shannon_entropy_knn(x).value
+    assert shift == pytest.approx(2 * math.log(50))
+    unit = shannon_entropy_knn(x, reference_volume=3.0).value
+    assert unit == pytest.approx(shannon_entropy_knn(x).value - math.log(3))
+
+
+def test_support_removes_the_bias_of_a_boundary():
+    x = np.random.default_rng(8).uniform(0, 8 ** (1 / 4), size=(3000, 4))
+    free = shannon_entropy_knn(x).value - math.log(8)
+    boxed = shannon_entropy_knn(x, support=(0, 8 ** (1 / 4))).value - math.log(8)
+    assert free > 0.1  # estimators.md: 0.27 at n = 2,000
+    assert abs(boxed) < 0.05
+
+
+def test_naive_estimates_another_integral():
+    """estimators.md, table C: a fifth of the truth at alpha = 1 for the truncated normal."""
+    x = truncated_normal(10_000)
+    assert naive_behavioral_entropy_knn(x, alpha=1.0).value / 1.4029 == pytest.approx(
+        0.206, abs=0.01
+    )
+
+
+def test_all_weightings_are_estimated():
+    """U[0, 8]: the entropy is -8 w(1/8) log w(1/8)."""
+    x = np.random.default_rng(9).uniform(0, 8, size=20_000)
+    for weighting in (
+        TverskyKahneman(),
+        LinearInLogOdds(),
+        Power(0.7),
+        Prelec(0.7),
+        lambda f: f**2,
+    ):
+        w = weighting(1 / 8)
+        estimate = generalized_behavioral_entropy_knn(x, weighting=weighting)
+        assert estimate.value == pytest.approx(-8 * w * math.log(w), abs=0.02)
+
+
+def test_high_dimensions_stay_in_log_space():
+    """The unit ball's volume is e^-864 at d = 512, and its float64 is 0."""
+    x = np.random.default_rng(10).normal(size=(400, 512))
+    estimate = shannon_entropy_knn(x)
+    assert 700 < estimate.value < 1000
+    assert np.isfinite(knn_density(x, log=True)).all()
+    with pytest.raises(ValueError, match="use log=True"):
+        knn_density(x)
+    scaled = behavioral_entropy_knn(x, alpha=0.5, reference_volume=math.exp(600))
+    assert np.isfinite(scaled.value)
+    with pytest.raises(ValueError, match=r"over- or underflows float64.*reference_volume near"):
+        behavioral_entropy_knn(x, alpha=0.5)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_types_of_input_agree(estimator):
+    x = np.random.default_rng(11).permutation(5000)[:300]
+    value = estimator(x.astype(np.float64)).value
+    assert estimator(x).value == value
+    assert estimator(x.astype(np.float32)).value == value
+    assert estimator(x[:, None]).value == value
+    assert estimator(torch.from_numpy(x)).value == value
+    assert estimator(x.tolist()).value == value
+
+
+def hostile(kind):
+    x = np.random.default_rng(12).normal(size=(1000, 2))
+    if kind == "nan":
+        x[17, 1] = np.nan
+    if kind == "inf":
+        x[3, 0] = np.inf
+    if kind == "shape":
+        x = x.reshape(10, 100, 2)
+    if kind == "few":
+        x = x[:5]
+    if kind == "duplicates":
+        x[900:] = x[:100]
+    if kind == "tenfold":
+        x = np.tile(x[:100], (10, 1))
+    if kind == "constant":
+        x[:, 1] = 3.0
+    return x
+
+
+@pytest.mark.parametrize("estimator", [*ESTIMATORS, knn_density])
+@pytest.mark.parametrize(
+    ("kind", "match"),
+    [
+        ("nan", "NaN or inf in 1 of 1000 rows, first in row 17"),
+        ("inf", "NaN or inf in 1 of 1000 rows, first in row 3"),
+        ("shape", r"shape \(n, d\) or \(n,\), got \(10, 100, 2\)"),
+        ("few", "k must be at least 1 and below n = 5 samples, got 5"),
+        ("duplicates", "got 100 duplicates among 1000"),
+        ("tenfold", "got 900 duplicates among 1000"),
+        ("constant", r"columns \[1\] are constant"),
+    ],
+)
+def test_hostile_samples(estimator, kind, match):
+    with pytest.raises(ValueError, match=match):
+        estimator(hostile(kind), k=5)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_policies_for_duplicates(estimator):
+    x = hostile("duplicates")
+    dropped = estimator(x, duplicates="drop")
+    assert dropped.n == 900
+    assert dropped.value == pytest.approx(estimator(x[:900]).value, rel=1e-12)
+    jittered = estimator(x, duplicates="jitter", seed=1)
+    assert jittered.n == 1000
+    assert jittered.value == estimator(x, duplicates="jitter", seed=1).value
+    assert jittered.value == pytest.approx(
+        estimator(1e3 * x, duplicates="jitter", seed=1, reference_volume=1e6).value, rel=1e-6
+    )
+    assert np.isfinite(estimator(hostile("tenfold"), duplicates="jitter").value)
+    assert estimator(x[:900], duplicates="jitter").value == estimator(x[:900]).value
+
+
+def test_messages_about_parameters():
+    x = truncated_normal(100)
+    with pytest.raises(ValueError, match=r"correction must be one of .* got 'psi'"):
+        shannon_entropy_knn(x, correction="psi")
+    with pytest.raises(ValueError, match=r"duplicates must be one of .* got 'keep'"):
+        shannon_entropy_knn(x, duplicates="keep")
+    with pytest.raises(ValueError, match="q must be above 0 and below k \\+ 1 = 4, got 4"):
+        renyi_entropy_knn(x, q=4, k=3)
+    with pytest.raises(ValueError, match="reference_volume must be positive"):
+        shannon_entropy_knn(x, reference_volume=0)
+    with pytest.raises(ValueError, match="must lie in support"):
+        shannon_entropy_knn(x, support=(-1, 1))
+    with pytest.raises(ValueError, match="correction must be None for the odd extension"):
+        behavioral_entropy_knn(x, alpha=2, extension="odd")
+
+
+def test_share_above_one():
+    x = np.random.default_rng(13).uniform(0, 0.1, size=2000)
+    assert shannon_entropy_knn(x).share_above_one == 1
+    assert shannon_entropy_knn(x, reference_volume=0.01).share_above_one == 0
+
+
+def test_independence_of_the_number_of_threads():
+    x = np.random.default_rng(14).normal(size=(500, 24))
+    with threadpool_limits(1):
+        one = behavioral_entropy_knn(x, alpha=0.7)
+    with threadpool_limits(2):
+        two = behavioral_entropy_knn(x, alpha=0.7)
+    assert two.value == pytest.approx(one.value, rel=1e-12)
+    assert two.standard_error == pytest.approx(one.standard_error, rel=1e-9)
+
+
+def test_iterated_beats_the_plug_in():
+    """RMSE over 8 seeds at n = 4,000: benchmarks/estimators.py measures the whole grid."""
+    truth = oracle("beta22_scale4", 2, 1.0)
+    errors = [
+        [
+            behavioral_entropy_knn(beta22(4000, 2, seed), alpha=1.0, correction=c).value - truth
+            for c in (None, "iterated")
+        ]
+        for seed in range(8)
+    ]
+    plug_in, iterated = np.sqrt(np.mean(np.square(errors), axis=0))
+    assert iterated < 0.3 * plug_in
+
+
+# With beta = 1 and alpha >= 1.5, or conditioned beta and alpha <= 0.5, bias exceeds the interval.
+COVERED = [(0.5, 1.0), (1.0, 1.0), (2.0, prelec_beta(2.0, 512)), (5.0, prelec_beta(5.0, 512))]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("alpha", "beta"), COVERED)
+def test_coverage_of_the_interval(alpha, beta):
+    """200 intervals of 95 % at n = 2,000 cover the truth in 90 to 97 % of the repetitions."""
+    truth = oracle("truncnorm[-3,3]", 1, alpha, beta)
+    covered = 0
+    for seed in range(200):
+        estimate = behavioral_entropy_knn(truncated_normal(2000, seed=seed), alpha=alpha, beta=beta)
+        covered += abs(estimate.value - truth) < 1.96 * estimate.standard_error
+    assert 0.90 <= covered / 200 <= 0.97

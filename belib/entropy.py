@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import entr, logsumexp
+from scipy.special import entr, lambertw, logsumexp
 
 from belib.quadrature import Integral, integrate_density
 from belib.weighting import Identity, Prelec, check_positive, entropy_term, prelec_beta
@@ -40,7 +40,7 @@ def renyi_entropy(pmf: ArrayLike, *, q: float, axis: int = -1) -> NDArray[np.flo
     with np.errstate(divide="ignore"):
         log_p = np.log(pmf)
     if abs(q - 1) < 0.1:  # sum p^q - 1 without its cancellation
-        excess = np.where(pmf > 0, pmf * np.expm1((q - 1) * np.maximum(log_p, -1e4)), 0.0)
+        excess = pmf * np.expm1((q - 1) * np.where(pmf > 0, log_p, 0.0))
         return np.log1p(excess.sum(axis)) / (1 - q)
     return logsumexp(q * log_p, axis=axis) / (1 - q)
 
@@ -58,6 +58,25 @@ def behavioral_entropy(
     beta = prelec_beta(alpha, pmf.shape[axis]) if beta is None else beta
     with np.errstate(divide="ignore"):
         return entropy_term(Prelec(alpha, beta), np.log(pmf)).sum(axis)
+
+
+def largest_admissible_alpha(n_outcomes: int) -> float:
+    """The alpha up to which no uniform pmf on part of M outcomes beats the one on all of them.
+
+    Beta is conditioned on M = `n_outcomes`. Above it behavioral entropy is not maximal at the
+    uniform pmf, so not admissible; inf where no alpha is too large for this test (M <= 5).
+
+    With L = log M and t = (log m / L)^alpha the entropy on m outcomes is m t exp(-L t) L, which
+    equals L at t = -W(-L / m) / L, in Lambert's branch -1, on which t falls as alpha grows.
+    """
+    if n_outcomes < 2:
+        raise ValueError(f"n_outcomes must be at least 2, got {n_outcomes}")
+    log_m, size = np.log(n_outcomes), np.arange(2, n_outcomes)
+    size = size[size >= np.e * log_m]  # elsewhere m t exp(-L t) stays below 1 for all t
+    t = -lambertw(-log_m / size, -1).real / log_m
+    ratio = np.log(size) / log_m
+    reached = t < ratio  # alpha = 1 has t = log m / L
+    return float(np.min(np.log(t[reached]) / np.log(ratio[reached]), initial=np.inf))
 
 
 def differential_behavioral_entropy(

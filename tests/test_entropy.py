@@ -12,6 +12,7 @@ from belib.entropy import (
     differential_generalized_entropy,
     differential_renyi_entropy,
     differential_shannon_entropy,
+    largest_admissible_alpha,
     renyi_entropy,
     shannon_entropy,
 )
@@ -275,3 +276,21 @@ def test_messages_about_pmfs():
         behavioral_entropy([1.5, -0.5], alpha=1)
     with pytest.raises(ValueError, match="q must be positive and finite, got 0"):
         renyi_entropy([0.5, 0.5], q=0)
+
+
+@pytest.mark.parametrize("n_outcomes", [8, 16, 64, 512])
+def test_above_the_largest_admissible_alpha_a_part_beats_the_whole(n_outcomes):
+    limit = largest_admissible_alpha(n_outcomes)
+    size = np.arange(1, n_outcomes + 1)
+    uniform = np.tril(np.ones((n_outcomes, n_outcomes))) / size[:, None]
+    for alpha, beaten in ((limit - 1e-3, False), (limit + 1e-3, True)):
+        entropies = behavioral_entropy(uniform, alpha=alpha)
+        assert (entropies[:-1].max() > entropies[-1]) == beaten
+    assert limit < math.log(n_outcomes) / (math.log(n_outcomes) - 1) + 0.3
+
+
+def test_admissible_thresholds():
+    known = {16: 1.592, 64: 1.318, 512: 1.191}
+    for n_outcomes, alpha in known.items():
+        assert largest_admissible_alpha(n_outcomes) == pytest.approx(alpha, abs=5e-4)
+    assert largest_admissible_alpha(2) == largest_admissible_alpha(5) == INF

@@ -7,6 +7,7 @@ import pytest
 from belib import datasets, figures, results
 from belib.config import OfflineConfig, PretrainConfig
 from belib.figures.style import ALPHAS, QS
+from belib.weighting import Prelec, prelec_beta
 
 
 @pytest.fixture(autouse=True)
@@ -90,3 +91,29 @@ def test_captions_stand_under_the_figure():
     (text,) = ax.figure.texts
     assert "\n" in text.get_text()
     assert text.get_position()[1] < 0
+
+
+def test_theory_figures_draw_what_they_are_given():
+    ax = figures.perceived_normal([0.5, 2.0])
+    assert len(ax.lines) == 3  # and the density itself
+    left, right = figures.bernoulli_entropies([0.5], [0.5, 2.0])
+    assert (len(left.lines), len(right.lines)) == (2, 4)
+    np.testing.assert_allclose(max(left.lines[0].get_ydata()), np.log(2), rtol=1e-6)
+    part = pd.DataFrame({"m": [2, 4], "alpha": 2.0, "entropy": [0.5, 1.4], "n_outcomes": 4})
+    assert figures.uniform_on_part(part).lines[0].get_xdata().tolist() == [0.5, 1.0]
+
+
+def test_slopes_of_weightings_match_differences():
+    towards_zero, _ = figures.weighting_slopes([0.5], 512)
+    p, slope = towards_zero.lines[0].get_data()
+    weighting = Prelec(0.5, prelec_beta(0.5, 512))
+    step = 1e-6 * p
+    difference = (weighting(p + step) - weighting(p - step)) / (2 * step)
+    np.testing.assert_allclose(slope, difference, rtol=1e-4)
+
+
+def test_studies_have_a_panel_an_alpha_and_ticks_at_sizes():
+    table = pd.DataFrame({"n": [100, 1000] * 2, "alpha": [0.5, 0.5, 1, 1], "bias": [1.0, 2, 3, 4]})
+    axes = figures.convergence(table.assign(estimator="a"), "bias", "|bias|")
+    assert [ax.get_title() for ax in axes] == ["α = 0.5", "α = 1"]
+    assert [label.get_text() for label in axes[0].get_xticklabels()] == ["100", "1,000"]

@@ -13,8 +13,8 @@ from belib.paths import ROOT
 
 FLOORS = (
     {"weighting", "knn", "paths", "streams"},
-    {"entropy", "estimators", "config"},
-    {"envs", "networks", "runs", "rewards", "replay", "results"},
+    {"config", "quadrature", "estimators"},
+    {"entropy", "convergence", "envs", "networks", "runs", "rewards", "replay", "results"},
     {"datasets", "actor_critic"},
     {"agents", "offline"},
     {"training", "coverage"},

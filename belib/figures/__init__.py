@@ -8,15 +8,33 @@ from belib.figures.learning import (
     torso_map,
 )
 from belib.figures.style import caption, objective_color, objective_label, use_style
+from belib.figures.theory import (
+    bernoulli_entropies,
+    convergence,
+    entropies_by_parameter,
+    estimator_bars,
+    perceived_normal,
+    running_estimates,
+    uniform_on_part,
+    weighting_slopes,
+)
 
 __all__ = [
+    "bernoulli_entropies",
     "caption",
     "collection_curves",
+    "convergence",
+    "entropies_by_parameter",
+    "estimator_bars",
     "frame_strip",
     "learning_curves",
     "objective_color",
     "objective_label",
+    "perceived_normal",
     "returns",
+    "running_estimates",
     "torso_map",
+    "uniform_on_part",
     "use_style",
+    "weighting_slopes",
 ]

@@ -19,7 +19,7 @@ _IN_LOG = not sys.stderr.isatty() and "ipykernel" not in sys.modules
 
 # Below this many numbers in a hidden layer's output a second thread gains little, and where another
 # process is busy it waits for a core so long that everything takes 5 times longer.
-_WORTH_THREADS = 2**16
+_WORTH_THREADS = 2**15
 
 
 @contextmanager

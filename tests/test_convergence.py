@@ -1,0 +1,39 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from belib import convergence
+
+
+def test_a_study_is_tidy_and_repeats_samples_over_estimators():
+    kinds = {"a": (lambda n: 3, None), "b": (lambda n: 3, None)}
+    truths = {1.0: 1.4, 2.0: 1.3}
+    options = {"sizes": [50, 100], "seeds": 2, "estimators": kinds}
+    table = convergence.study(convergence.truncated_normal, truths, **options)
+    assert len(table) == 2 * 2 * 2 * 2
+    one, other = (table[table["estimator"] == name]["value"].to_numpy() for name in "ab")
+    np.testing.assert_array_equal(one, other)
+    np.testing.assert_allclose(table["error"], table["value"] - table["truth"])
+    assert len(table.loc[table["estimator"] == "a", "value"].unique()) == 8
+
+
+def test_slopes_of_powers_are_found_and_noise_is_not_fitted():
+    n = np.repeat([100, 1000, 10_000], 2)
+    deviation = np.tile([1.0, -1.0], 3) / np.sqrt(n)  # variance 2 / n over two repetitions
+    table = pd.DataFrame({"alpha": 1.0, "n": n})
+    seen = table.assign(estimator="biased", error=100 / np.sqrt(n) + deviation)
+    hidden = table.assign(estimator="unbiased", error=deviation)
+    summary = convergence.bias_and_variance(pd.concat([seen, hidden]))
+    biased, unbiased = convergence.slopes(summary).to_dict("records")
+    assert biased["bias slope"] == pytest.approx(-0.5)
+    assert biased["variance slope"] == pytest.approx(-1.0)
+    assert np.isnan(unbiased["bias slope"])
+    np.testing.assert_allclose(summary["n_var"], 2.0)
+
+
+def test_samplers_keep_to_their_boxes():
+    random = np.random.default_rng(0)
+    assert np.abs(convergence.truncated_normal(1000, random)).max() <= 3
+    square = convergence.beta_square(1000, random)
+    assert square.shape == (1000, 2)
+    assert 0 <= square.min() <= square.max() <= 4

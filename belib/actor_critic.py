@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from belib.config import LearnerConfig
-from belib.networks import Actor, TwinCritic
+from belib.networks import Actor, Adam, TwinCritic
 from belib.replay import Batch
 from belib.streams import Streams
 
@@ -43,9 +43,9 @@ class ActorCritic(nn.Module):
         self.critic_target = copy.deepcopy(self.critic).requires_grad_(False)
         self.optimizers = {"actor": self.adam(self.actor), "critic": self.adam(self.critic)}
 
-    def adam(self, network: nn.Module) -> torch.optim.Optimizer:
-        """Adam acts on each number alone, so members do not meet in it."""
-        return torch.optim.Adam(network.parameters(), lr=self.config.learning_rate, fused=True)
+    def adam(self, network: nn.Module) -> Adam:
+        """The optimiser of a network."""
+        return Adam(network.parameters(), self.config.learning_rate)
 
     @torch.no_grad()
     def act(self, obs: Tensor, *, explore: bool) -> Tensor:
@@ -88,10 +88,7 @@ class ActorCritic(nn.Module):
 
     def descend(self, name: str, loss: Tensor, metrics: Metrics) -> Metrics:
         """One Adam step of the named network, and of no other that the loss runs through."""
-        parameters = list(getattr(self, name).parameters())
-        self.optimizers[name].zero_grad()
-        loss.sum().backward(inputs=parameters)
-        self.optimizers[name].step()
+        self.optimizers[name].descend(loss.sum())
         return {key: value.detach() for key, value in metrics.items()}
 
     @torch.no_grad()
@@ -104,7 +101,7 @@ class ActorCritic(nn.Module):
         """Networks, optimisers and streams, in tensors and plain numbers."""
         return {
             "networks": self.state_dict(),
-            "optimizers": {name: each.state_dict() for name, each in self.optimizers.items()},
+            "optimizers": {name: each.state() for name, each in self.optimizers.items()},
             "streams": self.streams.state(),
         }
 
@@ -112,5 +109,5 @@ class ActorCritic(nn.Module):
         """Continue from `state()`."""
         self.load_state_dict(state["networks"])
         for name, optimizer in self.optimizers.items():
-            optimizer.load_state_dict(state["optimizers"][name])
+            optimizer.restore(state["optimizers"][name])
         self.streams.restore(state["streams"])

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from belib.networks import Actor, Linear, RunningRMS, Trunk, TwinCritic
+from belib.networks import Actor, Adam, Linear, RunningRMS, Trunk, TwinCritic
 from belib.streams import Streams
 
 
@@ -44,6 +44,20 @@ def test_twin_critics_differ_and_keep_members_apart(shared):
 def test_actor_stays_in_the_action_range():
     actor = Actor(Streams([0], "test"), 4, 2, 8)
     assert actor(100 * torch.randn(1, 50, 4)).abs().max() <= 1
+
+
+def test_adam_is_torchs():
+    generator = torch.Generator().manual_seed(0)
+    start = [torch.randn(3, 4, generator=generator), torch.randn(5, generator=generator)]
+    ours, theirs = ([torch.nn.Parameter(x.clone()) for x in start] for _ in range(2))
+    one, two = Adam(ours, 0.01), torch.optim.Adam(theirs, lr=0.01)
+    for _ in range(20):
+        one.descend(sum((x**4).sum() for x in ours))
+        two.zero_grad()
+        sum((x**4).sum() for x in theirs).backward()
+        two.step()
+    for found, expected in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(found, expected)
 
 
 def test_running_rms_is_the_root_mean_square_of_all_that_was_seen():

@@ -12,7 +12,14 @@ import torch
 
 from belib import datasets, results
 from belib.config import PretrainConfig
-from belib.training import Evaluator, evaluate_baselines, loop, pretrain, train_offline
+from belib.training import (
+    Evaluator,
+    evaluate_baselines,
+    loop,
+    pretrain,
+    train_groups,
+    train_offline,
+)
 from belib.training.collection import Collection
 from belib.training.learning import Learning
 
@@ -217,6 +224,17 @@ def test_offline_members_are_evaluated_along_the_way_and_at_the_end(small_offlin
     assert table.groupby(["task", "seed"])["step"].apply(list).tolist() == [[20, 30]] * 3
     assert table["objective"].unique().tolist() == ["random"]
     pd.testing.assert_frame_equal(train_offline(configs, runs_dir=runs_dir), table)
+
+
+def test_groups_learn_side_by_side_as_one_after_the_other(small_offline, runs_dir, tmp_path):
+    groups = [[small_offline(dataset="random-s0", task=f"walker_{t}")] for t in ("run", "walk")]
+    together = train_groups(groups, runs_dir=runs_dir)
+    apart = tmp_path / "apart"
+    apart.mkdir()
+    (apart / "datasets").symlink_to(runs_dir / "datasets")
+    options = {"runs_dir": apart, "progress": False}
+    expected = pd.concat([train_offline(group, **options) for group in groups], ignore_index=True)
+    pd.testing.assert_frame_equal(together, expected)
 
 
 def test_an_interrupted_offline_run_ends_in_the_same_numbers(

@@ -4,10 +4,16 @@ Members of one call are trained in lockstep. A run that is killed at any moment 
 ends in the same bytes (on CPU, with the same number of threads); a finished one does nothing.
 """
 
+import multiprocessing
+import os
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
+import torch
+from tqdm.auto import tqdm
 
 from belib import datasets, envs, paths, results, runs
 from belib.config import OfflineConfig, PretrainConfig
@@ -16,7 +22,7 @@ from belib.training.collection import Collection
 from belib.training.evaluation import Evaluator
 from belib.training.learning import Learning
 
-__all__ = ["Evaluator", "evaluate_baselines", "pretrain", "train_offline"]
+__all__ = ["Evaluator", "evaluate_baselines", "pretrain", "train_groups", "train_offline"]
 
 
 def pretrain(
@@ -94,6 +100,24 @@ def train_offline(
         work = Learning(configs, folders, dataset)
         loop.run(work, configs, folders, names, "updates", **options)
     return pd.concat([pd.read_csv(f / "results.csv") for f in folders], ignore_index=True)
+
+
+def train_groups(
+    groups: Sequence[Sequence[OfflineConfig]], *, runs_dir: str | Path = "runs"
+) -> pd.DataFrame:
+    """`train_offline` for independent groups of members, side by side in processes, one a core.
+
+    Groups differ in what members cannot: dataset, algorithm, sizes. Returns all their results.
+    """
+    processes = min(len(groups), os.cpu_count() or 1)
+    threads = max(1, torch.get_num_threads() // processes)
+    options = {"mp_context": multiprocessing.get_context("spawn")}
+    options |= {"initializer": torch.set_num_threads, "initargs": (threads,)}
+    train = partial(train_offline, runs_dir=runs_dir, progress=False)
+    with ProcessPoolExecutor(processes, **options) as pool:
+        found = pool.map(train, groups) if processes > 1 else map(train, groups)
+        tables = tqdm(found, total=len(groups), desc="learning", unit=" groups")
+        return pd.concat(tables, ignore_index=True)
 
 
 def evaluate_baselines(

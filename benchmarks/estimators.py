@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import scipy
 import sklearn
+import torch
 from numpy.typing import NDArray
 from scipy import stats
 from sklearn.neighbors import NearestNeighbors
@@ -176,7 +177,7 @@ def machine() -> str:
     with open("/proc/cpuinfo") as file:
         model = next(line.split(":")[1].strip() for line in file if line.startswith("model name"))
     return (
-        f"{multiprocessing.cpu_count()} cores, {model}; Python {platform.python_version()}, "
+        f"{multiprocessing.cpu_count()} cores, {model}, {torch.get_num_threads()} threads; Python {platform.python_version()}, "
         f"numpy {np.__version__}, scipy {scipy.__version__}, scikit-learn {sklearn.__version__}"
     )
 

@@ -177,8 +177,9 @@ def machine() -> str:
     with open("/proc/cpuinfo") as file:
         model = next(line.split(":")[1].strip() for line in file if line.startswith("model name"))
     return (
-        f"{multiprocessing.cpu_count()} cores, {model}, {torch.get_num_threads()} threads; Python {platform.python_version()}, "
-        f"numpy {np.__version__}, scipy {scipy.__version__}, scikit-learn {sklearn.__version__}"
+        f"{multiprocessing.cpu_count()} cores, {model}, {torch.get_num_threads()} threads; "
+        f"Python {platform.python_version()}, numpy {np.__version__}, scipy {scipy.__version__}, "
+        f"scikit-learn {sklearn.__version__}, torch {torch.__version__}"
     )
 
 

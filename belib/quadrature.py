@@ -275,7 +275,7 @@ class _Rays:
         self.beside_end = _Continuation(near, self.at(self.end[:, None] - np.exp(near)), 1e-8)
         # Tails are simple in the distance from the other end, where there is one (lognormal).
         behind = _reach(self.origin, -self.directions, box)
-        self.shift = np.where(np.isfinite(behind), behind, 0.0)[:, None]
+        self.shift = np.where(behind < self.cutoff / 10, behind, 0.0)[:, None]
         near = np.log(self.cutoff[:, None] + self.shift) + np.linspace(np.log(1 / 8), 0, 25)
         self.beyond = _Continuation(near, self.at(np.exp(near) - self.shift), 1e-9)
 

@@ -2,20 +2,26 @@
 
 Arrays are searched in float64, by a k-d tree up to `TREE_DIMENSIONS` dimensions and by matrix
 products above, where trees visit nearly every point; tensors by one batched matrix product. All
-three are exact: products only select candidates, whose distances come from their differences.
+three are exact: products only select candidates, whose distances come from their differences. All
+use torch's number of threads.
 """
+
+from multiprocessing.pool import ThreadPool
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
+from threadpoolctl import ThreadpoolController
 from torch import Tensor
 
 TREE_DIMENSIONS = 8
 """Dimensions up to which the tree is the faster search; measured by benchmarks/estimators.py."""
 
+_BLAS = ThreadpoolController()
+
 METRICS = {"euclidean": 2.0, "chebyshev": np.inf}
-_ROWS, _COLUMNS = 256, 4096  # of a block of products, 4 MB in float32: near the cache's size
+_ROWS, _COLUMNS = 256, 4096  # of a block of products: 4 MB in float32, near the cache's size
 
 # A squared distance from one matrix product carries a rounding error of about eps times the squared
 # norms. Pairs closer than this share of them are computed again from the difference of the points.
@@ -64,7 +70,7 @@ def _search_tree(points: NDArray, k: int, p: float) -> NDArray[np.float64]:
     order = cKDTree(points, balanced_tree=False, compact_nodes=False).indices
     ordered = points[order]
     distances = np.empty((len(points), k))
-    found = cKDTree(ordered).query(ordered, k=k, p=p)[0]
+    found = cKDTree(ordered).query(ordered, k=k, p=p, workers=torch.get_num_threads())[0]
     distances[order] = found.reshape(len(points), k)
     return distances
 
@@ -89,41 +95,52 @@ def _search_products(points: NDArray, k: int, p: float) -> NDArray[np.float64]:
     left = {kind: left.astype(kind) for kind in (np.float32, np.float64)}
     right = {kind: np.ascontiguousarray(right, dtype=kind) for kind in left}
     distances = np.empty((n, k))
-    for start in range(0, n, _ROWS):
-        stop = min(n, start + _ROWS)
-        near = slice(max(0, min(start - window, n - 2 * window)), stop + window)
-        inner = left[np.float64][start:stop] @ right[np.float64][:, near]
+
+    def search_block(start: int) -> None:
+        rows = slice(start, min(n, start + _ROWS))
+        near = slice(max(0, min(start - window, n - 2 * window)), rows.stop + window)
+        inner = left[np.float64][rows] @ right[np.float64][:, near]
         bound = np.partition(inner, k - 1, axis=1)[:, k - 1]
-        closest = np.median(bound + norms[start:stop])
+        closest = np.median(bound + norms[rows])
         kind = np.float32 if closest > rounding * np.finfo(np.float32).eps else np.float64
         bound += 2 * rounding * np.finfo(kind).eps
-        row, column = _within(left[kind][start:stop], right[kind], bound)
-        distances[order[start:stop]] = _closest(ordered, start, row, column, k)
+        row, column = _within(left[kind][rows], right[kind], bound)
+        distances[order[rows]] = _closest(ordered, start, row, column, k)
+
+    # A thread a block: BLAS's own threads gain little on blocks, and spin where a core is busy.
+    with _BLAS.limit(limits=1, user_api="blas"), ThreadPool(torch.get_num_threads()) as pool:
+        pool.map(search_block, range(0, n, _ROWS))
     return distances
 
 
 def _within(left: NDArray, right: NDArray, bound: NDArray) -> tuple[NDArray, NDArray]:
     """Pairs (row, column) at which the product of (rows, c) and (c, n) is at most bound[row]."""
     bound = np.nextafter(bound.astype(left.dtype), np.inf, dtype=left.dtype)[:, None]
-    rows, columns = [], []
+    # Fresh pages for every block would cost as much as its product.
+    products = np.empty(len(left) * _COLUMNS, dtype=left.dtype)
+    found = []
     for start in range(0, right.shape[1], _COLUMNS):
-        inside = left @ right[:, start : start + _COLUMNS] <= bound
-        row, column = np.divmod(np.flatnonzero(inside), inside.shape[1])
-        rows.append(row)
-        columns.append(column + start)
-    return np.concatenate(rows), np.concatenate(columns)
+        block = right[:, start : start + _COLUMNS]
+        width = block.shape[1]
+        product = np.matmul(left, block, out=products[: len(left) * width].reshape(-1, width))
+        row, column = np.divmod(np.flatnonzero(product <= bound), width)
+        found.append((row, column + start))
+    return tuple(np.concatenate(part) for part in zip(*found, strict=True))
 
 
 def _closest(x: NDArray, start: int, row: NDArray, column: NDArray, k: int) -> NDArray[np.float64]:
     """(rows, k) ascending distances from candidate pairs (start + row, column) in any order."""
-    squared = np.empty(len(row))
-    for part in range(0, len(row), 1 << 18):
-        pairs = slice(part, part + (1 << 18))
-        difference = x[start + row[pairs]] - x[column[pairs]]
-        squared[pairs] = np.einsum("ij,ij->i", difference, difference)
-    ascending = squared[np.lexsort((squared, row))]
-    first = np.cumsum(np.bincount(row)) - np.bincount(row)
-    return np.sqrt(ascending[first[:, None] + np.arange(k)])
+    order = np.argsort(row.astype(np.int16), kind="stable")  # a radix sort
+    row, column, count = row[order], column[order], np.bincount(row)
+    squared = np.full((len(count), count.max()), np.inf)
+    place = np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
+    for part in range(0, len(row), 1 << 14):
+        pairs = slice(part, part + (1 << 14))
+        difference = x.take(start + row[pairs], axis=0)
+        difference -= x.take(column[pairs], axis=0)
+        distance = np.einsum("ij,ij->i", difference, difference)
+        squared[row[pairs], place[pairs]] = distance
+    return np.sqrt(np.sort(squared, axis=1)[:, :k])
 
 
 def _search_tensor(x: Tensor, k: int, exclude_self: bool) -> Tensor:

@@ -14,11 +14,13 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import scipy
 import sklearn
+import torch
 from numpy.typing import NDArray
 from scipy import stats
 from sklearn.neighbors import NearestNeighbors
 
-from belib.estimators import _generalized, _Sample, shannon_entropy_knn
+from belib.estimators import _generalized, shannon_entropy_knn
+from belib.estimators.sample import Sample
 from belib.knn import _search_products, _search_tree, knn_distances
 from belib.paths import ROOT, git_revision, write_text
 from belib.weighting import Prelec, entropy_term, prelec_beta
@@ -59,7 +61,7 @@ def rmse_rows(n: int, seeds: int) -> Iterator[dict]:
             for seed in range(seeds):
                 points = density.rvs((n, d), random_state=np.random.default_rng(seed))
                 for correction, found in errors.items():
-                    sample = _Sample(points, 5, correction, 1.0, None, "raise", 0)
+                    sample = Sample(points, 5, correction, 1.0, None, "raise", 0)
                     found.append(
                         [_generalized(sample, w).value - truth[i] for i, w in enumerate(WEIGHTINGS)]
                     )
@@ -176,8 +178,9 @@ def machine() -> str:
     with open("/proc/cpuinfo") as file:
         model = next(line.split(":")[1].strip() for line in file if line.startswith("model name"))
     return (
-        f"{multiprocessing.cpu_count()} cores, {model}; Python {platform.python_version()}, "
-        f"numpy {np.__version__}, scipy {scipy.__version__}, scikit-learn {sklearn.__version__}"
+        f"{multiprocessing.cpu_count()} cores, {model}, {torch.get_num_threads()} threads; "
+        f"Python {platform.python_version()}, numpy {np.__version__}, scipy {scipy.__version__}, "
+        f"scikit-learn {sklearn.__version__}, torch {torch.__version__}"
     )
 
 

@@ -130,6 +130,17 @@ def test_gaussian_tails_beyond_the_range_of_float64(alpha):
     assert found.value == pytest.approx(truth, rel=1e-8)
 
 
+def test_tails_of_a_strip_are_those_of_its_line():
+    """U[0, 2] x N(0, 1): int h(f / 2) dx over the strip is twice that over the line."""
+    strip = differential_behavioral_entropy(
+        lambda x: stats.norm.pdf(x[..., 1]) / 2, [(0, 2), (-INF, INF)], alpha=0.4
+    )
+    line = differential_behavioral_entropy(
+        lambda x: stats.norm.pdf(x[..., 0]), LINE, alpha=0.4, reference_volume=0.5
+    )
+    assert strip.value == pytest.approx(line.value, rel=1e-8)
+
+
 def test_renyi_of_densities():
     gamma = 1 / (2 * math.sqrt(math.pi))
     density = lambda x: stats.norm.pdf(x[..., 0])  # noqa: E731

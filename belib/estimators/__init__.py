@@ -1,0 +1,184 @@
+"""k-nearest-neighbour estimators of densities and entropies from samples, in nats.
+
+All work with u = -log f, so that 512 dimensions neither overflow nor underflow. A k-NN density's
+u is the true one plus the logarithm of a Gamma(k) variable, locally and for many samples; the
+corrections remove what this noise does to each entropy's integrand.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import digamma, gammaln, logsumexp
+
+from belib.estimators.sample import Array, Estimate, Sample, Support, log_ball, neighbours, twiced
+from belib.weighting import Prelec, entropy_term
+
+__all__ = [
+    "Estimate",
+    "behavioral_entropy_knn",
+    "generalized_behavioral_entropy_knn",
+    "knn_density",
+    "naive_behavioral_entropy_knn",
+    "renyi_entropy_knn",
+    "shannon_entropy_knn",
+]
+
+
+def knn_density(
+    samples: ArrayLike, *, k: int = 5, log: bool = False, duplicates: str = "raise", seed: int = 0
+) -> Array:
+    """k-NN densities at the samples themselves, (n,), or their logarithms (paper, equation 9).
+
+    f(x) = k / (n V_d R_k(x)^d), where R_k is the distance to the k-th neighbour among the others.
+    Raises ValueError as `generalized_behavioral_entropy_knn`, and for densities out of float range.
+    """
+    points, distances = neighbours(samples, k, duplicates, seed, "euclidean")
+    log_f = math.log(k / len(points)) - log_ball(points, distances, None)
+    with np.errstate(over="ignore", under="ignore"):
+        density = np.exp(log_f)
+    if not log and not (np.isfinite(density) & (density > 0)).all():
+        raise ValueError(f"densities e^{log_f.min():.4g} to e^{log_f.max():.4g}: use log=True")
+    return log_f if log else density
+
+
+def shannon_entropy_knn(
+    samples: ArrayLike,
+    *,
+    k: int = 5,
+    correction: str | None = "iterated",
+    reference_volume: float = 1.0,
+    support: Support | None = None,
+    duplicates: str = "raise",
+    seed: int = 0,
+) -> Estimate:
+    """Shannon entropy by Kozachenko and Leonenko (1987): log(n - 1) - psi(k) + mean log(V_d R^d).
+
+    It is what the iterated correction gives exactly; `correction=None` is the paper's plug-in,
+    log n - log k + mean log(V_d R^d) (equation 10). In many dimensions estimates are too high, the
+    balls being wide against the density: by 1 nat for n = 100,000 normal samples at d = 24.
+
+    Arguments, result and errors are those of `generalized_behavioral_entropy_knn`.
+    """
+    sample = Sample(samples, k, correction, reference_volume, support, duplicates, seed)
+    return sample.estimate(lambda u: u)
+
+
+def renyi_entropy_knn(
+    samples: ArrayLike,
+    *,
+    q: float,
+    k: int = 5,
+    reference_volume: float = 1.0,
+    support: Support | None = None,
+    duplicates: str = "raise",
+    seed: int = 0,
+) -> Estimate:
+    """Renyi entropy of order q, 0 < q < k + 1 (Leonenko, Pronzato and Savani 2008; Shannon's at 1).
+
+    log(mean ((n - 1) V_d R^d)^(1 - q) Gamma(k) / Gamma(k + 1 - q)) / (1 - q). Local values are
+    the linear parts, whose mean is the value. Other arguments, result and errors are those of
+    `generalized_behavioral_entropy_knn`.
+    """
+    if not 0 < q < k + 1:
+        raise ValueError(f"q must be above 0 and below k + 1 = {k + 1}, got {q}")
+    sample = Sample(samples, k, "iterated", reference_volume, support, duplicates, seed)
+    if q == 1:
+        return sample.estimate(lambda u: u)
+    constant = (1 - q) * digamma(k) + gammaln(k) - gammaln(k + 1 - q)
+
+    def local(u: Array) -> Array:
+        log_power = (1 - q) * u + constant
+        log_mean = logsumexp(log_power, axis=-1, keepdims=True) - math.log(u.shape[-1])
+        return (log_mean + np.expm1(log_power - log_mean)) / (1 - q)
+
+    return sample.estimate(local)
+
+
+def behavioral_entropy_knn(
+    samples: ArrayLike,
+    *,
+    alpha: float,
+    beta: float = 1.0,
+    extension: str = "identity",
+    **options: Any,
+) -> Estimate:
+    """Behavioral entropy with Prelec's weighting (paper, equations 8 and 13).
+
+    Options, result and errors are those of `generalized_behavioral_entropy_knn`. On unbounded
+    support estimates for alpha < 1 are far too low at any sample size: the integral is finite, but
+    made of places where no sample falls (N(0, 1), alpha = 0.2: 23.5, estimated as about 3).
+    """
+    weighting = Prelec(alpha, beta, extension)
+    return generalized_behavioral_entropy_knn(samples, weighting=weighting, **options)
+
+
+def generalized_behavioral_entropy_knn(
+    samples: ArrayLike,
+    *,
+    weighting: Callable,
+    k: int = 5,
+    correction: str | None = "iterated",
+    reference_volume: float = 1.0,
+    support: Support | None = None,
+    duplicates: str = "raise",
+    seed: int = 0,
+) -> Estimate:
+    """-int w(f) log w(f) dx from samples of f, nats (paper, equation 13).
+
+    Args:
+        samples: (n, d), or (n,) for d = 1.
+        weighting: a `belib.weighting.Weighting`, or any function of f.
+        k: neighbours, below n.
+        correction: "iterated" removes the noise of the densities to second order, with densities
+            (k, n - 1) (see `twiced`); None is the paper's equation to the letter, (k, n).
+        reference_volume: v > 0; the entropy is that of f v over x / v, which is free of units.
+        support: (low, high) of a box known to hold the density; balls then are cubes, cut at its
+            sides. It removes the boundary's bias only where the density stays away from 0 at the
+            sides, and does harm otherwise (Beta(2, 2) in d = 4: twice the error).
+        duplicates: equal samples have no density: "raise", "drop" them, or "jitter" all samples by
+            1e-8 standard deviations; the latter's entropy then depends on that size.
+        seed: of the jitter and of the groups that give the standard error.
+
+    Raises ValueError for samples that are not finite, too few, of a wrong shape, equal, or constant
+    in a column; for parameters out of range; and where the value exceeds float64.
+    """
+    sample = Sample(samples, k, correction, reference_volume, support, duplicates, seed)
+    return _generalized(sample, weighting)
+
+
+def naive_behavioral_entropy_knn(
+    samples: ArrayLike,
+    *,
+    alpha: float,
+    beta: float = 1.0,
+    extension: str = "identity",
+    k: int = 5,
+    reference_volume: float = 1.0,
+    duplicates: str = "raise",
+    seed: int = 0,
+) -> Estimate:
+    """The mean of -w(f) log w(f) that the paper warns of (equation 11). For teaching.
+
+    Not divided by f, it estimates the integral of -w(f) log w(f) f, which is another number and in
+    other units. Arguments, result and errors are those of `generalized_behavioral_entropy_knn`.
+    """
+    weighting = Prelec(alpha, beta, extension)
+    sample = Sample(samples, k, None, reference_volume, None, duplicates, seed)
+    return sample.estimate(lambda u: entropy_term(weighting, -u))
+
+
+def _generalized(sample: Sample, weighting: Callable) -> Estimate:
+    def ratio(u: Array) -> Array:  # -w(f) log w(f) / f
+        return entropy_term(weighting, -u, -u)
+
+    if sample.correction is None:
+        return sample.estimate(ratio)
+    if getattr(weighting, "extension", None) == "odd" and weighting.alpha > 1:
+        raise ValueError(
+            "correction must be None for the odd extension with alpha > 1, whose estimates have "
+            f"no finite mean, got {sample.correction!r}"
+        )
+    return sample.estimate(lambda u: twiced(ratio, u, sample.k))

@@ -11,7 +11,8 @@ SIZES := -p scale quickstart -p runs_dir $(OUT)
 .venv: .venv/.complete ;
 .venv/.complete: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
+	$(BIN)/pip install --quiet --upgrade pip
+	$(BIN)/pip install --quiet --no-compile -c constraints.txt -e '.[test]'
 	touch $@
 
 quickstart: .venv

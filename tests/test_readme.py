@@ -12,7 +12,14 @@ README = (ROOT / "README.md").read_text()
 EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=range(len(EXAMPLES)))
+def cases():
+    """Every example; the one that collects and learns takes half a minute."""
+    for number, example in enumerate(EXAMPLES):
+        marks = [pytest.mark.slow] if "pretrain(" in example else []
+        yield pytest.param(example, id=str(number), marks=marks)
+
+
+@pytest.mark.parametrize("example", list(cases()))
 def test_examples_run_and_print_what_they_say(example):
     done = subprocess.run([sys.executable, "-c", example], capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stderr

@@ -78,7 +78,7 @@ def test_same_seed_same_bytes_and_other_seed_other_data(small_pretrain, tmp_path
     assert one != other
 
 
-@pytest.mark.parametrize("stop", [50, 1000, 1537])
+@pytest.mark.parametrize("stop", [pytest.param(50, marks=pytest.mark.slow), 1000, 1537])
 def test_an_interrupted_collection_ends_in_the_same_bytes(
     small_pretrain, tmp_path, monkeypatch, stop
 ):
@@ -226,6 +226,7 @@ def test_offline_members_are_evaluated_along_the_way_and_at_the_end(small_offlin
     pd.testing.assert_frame_equal(train_offline(configs, runs_dir=runs_dir), table)
 
 
+@pytest.mark.slow
 def test_groups_learn_side_by_side_as_one_after_the_other(small_offline, runs_dir, tmp_path):
     groups = [[small_offline(dataset="random-s0", task=f"walker_{t}")] for t in ("run", "walk")]
     together = train_groups(groups, runs_dir=runs_dir)

@@ -7,6 +7,9 @@ SIZES := -p scale quickstart -p runs_dir $(OUT)
 
 .PHONY: quickstart test test-slow lab format clean
 
+# Packages are compiled at their first import, which takes less time than all of them at once.
+unexport PYTHONDONTWRITEBYTECODE
+
 # The environment, built once; again where its description changes.
 .venv: .venv/.complete ;
 .venv/.complete: pyproject.toml constraints.txt

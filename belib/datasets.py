@@ -142,8 +142,8 @@ def task_rewards(dataset: Dataset, tasks: Sequence[str]) -> list[np.ndarray]:
     recorded = [dataset.folder / "rewards" / file.name for file in dataset.files]
     if all(file.exists() for file in recorded):
         return [np.stack([labels[t] for t in tasks], -1) for labels in map(_read, recorded)]
-    columns = zip(*(relabel(dataset, task) for task in tasks), strict=True)
-    return [np.stack(episode, -1) for episode in columns]
+    columns = [domain_tasks(dataset.domain).index(task) for task in tasks]
+    return [rewards[:, columns] for rewards in _relabelled(dataset)]
 
 
 def relabel(dataset: Dataset, task: str) -> list[np.ndarray]:
@@ -154,18 +154,21 @@ def relabel(dataset: Dataset, task: str) -> list[np.ndarray]:
     target is no part of the state.
     """
     _check_tasks(dataset, [task])
-    of_states = TaskRewards(dataset.domain).of_states
     column = domain_tasks(dataset.domain).index(task)
+    return [rewards[:, column] for rewards in _relabelled(dataset)]
+
+
+def _relabelled(dataset: Dataset) -> Iterator[np.ndarray]:
+    """Each episode's rewards (rows, T) of all tasks of the domain, in one pass over its states."""
+    of_states = TaskRewards(dataset.domain).of_states
     primal = domain_tasks(dataset.domain).index(primal_task(dataset.domain))
-    labels = []
     for file, episode in zip(dataset.files, dataset.episodes(), strict=True):
         rewards = of_states(episode["physics"])
         rewards[0] = 0.0
         worst = np.abs(rewards[:, primal] - episode["reward"][:, 0]).max()
         if worst > 1e-6 and dataset.config() is not None:
             raise DatasetError(f"{file}: states reproduce the stored reward only to {worst:.1e}")
-        labels.append(rewards[:, column])
-    return labels
+        yield rewards
 
 
 def _check_tasks(dataset: Dataset, tasks: Sequence[str]) -> None:
@@ -181,7 +184,6 @@ def write_card(folder: Path) -> dict:
     config = dataset.config()
     tasks = domain_tasks(dataset.domain)
     rewards = np.concatenate([rows[1:] for rows in task_rewards(dataset, tasks)])
-    lengths = [int(file.stem.split("_")[2]) for file in dataset.files]
     card = {
         "name": dataset.name,
         "domain": config.domain,
@@ -191,7 +193,7 @@ def write_card(folder: Path) -> dict:
         "scale": config.scale,
         "num_steps": config.num_steps,
         "episodes": len(dataset.files),
-        "steps": sum(lengths),
+        "steps": dataset.steps,
         "mean_reward": dict(zip(tasks, rewards.mean(0).tolist(), strict=True)),
         "versions": {
             "python": platform.python_version(),

@@ -32,6 +32,14 @@ def test_labels():
     assert figures.objective_label("random") == "random actions"
 
 
+def test_one_order_everywhere():
+    shuffled = [("smm", None), ("renyi", 5.0), ("behavioral", 2.0), ("shannon", None)]
+    shuffled += [("random", None), ("rnd", None), ("behavioral", 0.2), ("renyi", 0.2)]
+    found = [name for name, _ in sorted(shuffled, key=lambda each: figures.objective_order(*each))]
+    assert found == ["shannon", *["behavioral"] * 2, *["renyi"] * 2, "rnd", "smm", "random"]
+    assert len({figures.objective_marker(name) for name in found}) == 6
+
+
 @pytest.fixture
 def table():
     rows = []

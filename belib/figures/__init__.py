@@ -7,7 +7,14 @@ from belib.figures.learning import (
     returns,
     torso_map,
 )
-from belib.figures.style import caption, objective_color, objective_label, use_style
+from belib.figures.style import (
+    caption,
+    objective_color,
+    objective_label,
+    objective_marker,
+    objective_order,
+    use_style,
+)
 from belib.figures.theory import (
     bernoulli_entropies,
     convergence,
@@ -30,6 +37,8 @@ __all__ = [
     "learning_curves",
     "objective_color",
     "objective_label",
+    "objective_marker",
+    "objective_order",
     "perceived_normal",
     "returns",
     "running_estimates",

@@ -50,6 +50,19 @@ def objective_label(objective: str, parameter: float | None = None) -> str:
     return {"shannon": "SE", "rnd": "RND", "smm": "SMM"}.get(objective, f"{objective} actions")
 
 
+def objective_marker(objective: str | None) -> str:
+    """A second sign of the family, for printing in grey and for colour-blind readers."""
+    markers = {"behavioral": "o", "renyi": "s", "shannon": "X", "rnd": "^", "smm": "D"}
+    return markers.get(objective, "P")
+
+
+def objective_order(objective: str | None, parameter: float | None = None) -> tuple[int, float]:
+    """A sort key with one order everywhere: SE, BE and RE ascending, RND, SMM, all others."""
+    order = ("shannon", "behavioral", "renyi", "rnd", "smm")
+    rank = order.index(objective) if objective in order else len(order)
+    return rank, 0.0 if parameter is None or np.isnan(parameter) else parameter
+
+
 def caption(axes: Axes, text: str) -> None:
     """Write the caption under the figure: the claim, how to read it, n, seeds, bars, scale."""
     figure = axes.figure

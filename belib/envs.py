@@ -4,6 +4,8 @@ import functools
 import os
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import mujoco
@@ -15,12 +17,19 @@ from belib.config import unknown_name
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # glfw warns where there is no display; nothing here renders
     from dm_control import suite
+    from dm_control.mujoco.index import FieldIndexer
+    from dm_control.utils import rewards as dm_rewards
 
 # The pretraining task whose reward stands in the episode files (URLB's choice).
 PRIMAL_TASKS = {"walker": "walker_stand", "quadruped": "quadruped_walk"}
 
 # Everything that determines the rest of a simulation, warm starts of the solver included.
 _FULL_STATE = mujoco.mjtState.mjSTATE_INTEGRATION
+
+# What an episode file's `physics` holds: [qpos, qvel, act].
+_PHYSICS_STATE = int(
+    mujoco.mjtState.mjSTATE_QPOS | mujoco.mjtState.mjSTATE_QVEL | mujoco.mjtState.mjSTATE_ACT
+)
 
 
 class TimeStep(NamedTuple):
@@ -61,6 +70,13 @@ def domain_tasks(domain: str) -> tuple[str, ...]:
     signature = _signature(_model_and_reward(primal_task(domain)))
     tasks = (f"{domain}_{name}" for name in suite.TASKS_BY_DOMAIN[domain])
     return tuple(task for task in tasks if _signature(_model_and_reward(task)) == signature)
+
+
+@functools.cache
+def domain_sizes(domain: str) -> dict[str, int]:
+    """Numbers in a row of a domain's `observation`, `action` and `physics`."""
+    env = Environment(primal_task(domain), 0)
+    return {"observation": env.obs_dim, "action": env.action_dim, "physics": env.physics_dim}
 
 
 class Environment:
@@ -144,26 +160,79 @@ class TaskRewards:
 
     def __call__(self, physics: Any) -> np.ndarray:
         """(T,) float64 rewards of the state that a physics is in, in the order of `tasks`."""
-        return np.array([task.get_reward(physics) for task in self._tasks])
+        with _fast_rewards():
+            return np.array([task.get_reward(physics) for task in self._tasks])
 
     def of_states(self, states: np.ndarray) -> np.ndarray:
         """(n, T) rewards of physics states (n, nq + nv + na) float64.
 
         Rewards read positions, velocities and their sensors; no more is computed.
         """
-        size = self._physics.get_state().size
+        model, data = self._physics.model.ptr, self._physics.data.ptr
+        size = mujoco.mj_stateSize(model, _PHYSICS_STATE)
         if states.shape[-1] != size:
             raise ValueError(f"physics states must have {size} numbers, got {states.shape[-1]}")
-        model, data = self._physics.model.ptr, self._physics.data.ptr
-        stages = (mujoco.mj_fwdPosition, mujoco.mj_sensorPos)
-        stages += (mujoco.mj_fwdVelocity, mujoco.mj_sensorVel)
         rewards = np.empty((len(states), len(self.tasks)))
-        for row, state in enumerate(states):
-            self._physics.set_state(state)
-            for stage in stages:
-                stage(model, data)
-            rewards[row] = self(self._physics)
+        with _fast_rewards():
+            for row, state in enumerate(states):
+                mujoco.mj_setState(model, data, state, _PHYSICS_STATE)
+                mujoco.mj_fwdPosition(model, data)
+                mujoco.mj_sensorPos(model, data)
+                mujoco.mj_fwdVelocity(model, data)
+                mujoco.mj_sensorVel(model, data)
+                rewards[row] = [task.get_reward(self._physics) for task in self._tasks]
         return rewards
+
+
+_TOLERANCE = dm_rewards.tolerance
+
+
+@functools.lru_cache(maxsize=64)
+def _number_tolerance(
+    x: float,
+    bounds: tuple[float, float] = (0.0, 0.0),
+    margin: float = 0.0,
+    sigmoid: str = "gaussian",
+    value_at_margin: float = 0.1,
+) -> float:
+    """dm_control's `tolerance` of a number, to the bit, without its detour over arrays."""
+    lower, upper = bounds
+    if lower <= x <= upper:
+        return 1.0
+    if margin == 0:
+        return 0.0
+    distance = (lower - x if x < lower else x - upper) / margin
+    return float(dm_rewards._sigmoids(distance, value_at_margin, sigmoid))
+
+
+def _tolerance(x: Any, *args: Any, **options: Any) -> Any:
+    if not isinstance(x, np.ndarray):
+        return _number_tolerance(x, *args, **options)
+    if x.ndim == 0:
+        return np.asarray(_number_tolerance(x[()], *args, **options))
+    return _TOLERANCE(x, *args, **options)
+
+
+_CONVERT_KEY = FieldIndexer._convert_key
+_remembered_key = functools.lru_cache(maxsize=1024)(_CONVERT_KEY)
+
+
+def _convert_key(indexer: FieldIndexer, key: Any) -> Any:
+    """The numbers that names such as `('torso', 'z')` stand for."""
+    try:
+        return _remembered_key(indexer, key)
+    except TypeError:  # a list or slice, which cannot be remembered
+        return _CONVERT_KEY(indexer, key)
+
+
+@contextmanager
+def _fast_rewards() -> Iterator[None]:
+    """Most of the time of dm_control's rewards goes into these two; their values stay the same."""
+    dm_rewards.tolerance, FieldIndexer._convert_key = _tolerance, _convert_key
+    try:
+        yield
+    finally:
+        dm_rewards.tolerance, FieldIndexer._convert_key = _TOLERANCE, _CONVERT_KEY
 
 
 def _load(task: str, seed: int) -> Any:

@@ -1,11 +1,17 @@
 """Where things are, and how files are written so that none is ever found half-written."""
 
+import errno
+import fcntl
 import os
 import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, BinaryIO
+
+TEMPORARY = ".tmp"
+"""How the name of a file that is being written ends; it begins with a dot."""
 
 _SOURCE = Path(__file__).resolve().parents[1]
 
@@ -37,13 +43,23 @@ def write_atomic(path: Path, write: Callable[[BinaryIO], object]) -> None:
     """Let `write` fill a temporary file beside `path`, flush it to disk, then rename it to `path`.
 
     A reader, or a crash at any moment, finds the old content or the new, never a part.
+
+    Raises OSError that names the file where the disk is full or fails. Whatever is raised, the old
+    content stays and the temporary file is removed; only a killed process leaves one.
     """
-    temporary = path.with_name(f".{path.name}.tmp")
-    with open(temporary, "wb") as file:
-        write(file)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
+    temporary = path.with_name(f".{path.name}{TEMPORARY}")
+    try:
+        with open(temporary, "wb") as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException as error:
+        temporary.unlink(missing_ok=True)
+        cause = _os_error(error)
+        if cause is None:
+            raise
+        raise _explained(cause, path) from error
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)
@@ -51,9 +67,51 @@ def write_atomic(path: Path, write: Callable[[BinaryIO], object]) -> None:
         os.close(folder)
 
 
+def _os_error(error: BaseException | None) -> OSError | None:
+    """The disk's error behind an exception: torch raises RuntimeError because of it."""
+    while error is not None and not isinstance(error, OSError):
+        error = error.__cause__ or error.__context__
+    return error
+
+
+def _explained(error: OSError, path: Path) -> OSError:
+    advice = "It is as it was before"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        advice += ": free space and run again, what is on disk is continued"
+    return type(error)(error.errno, f"cannot write {path}: {error.strerror or error}. {advice}")
+
+
 def write_text(path: Path, text: str) -> None:
     """`write_atomic` for text."""
     write_atomic(path, lambda file: file.write(text.encode()))
+
+
+@contextmanager
+def locked(path: Path, *, wait: bool) -> Iterator[IO[str]]:
+    """Hold the lock of a file, which is created, opened for text, and removed at the end.
+
+    The kernel keeps the lock (flock) and releases it when its holder dies in any way, so that a
+    file left by a killed process holds nothing. Network file systems that do not share locks
+    between hosts do not see holders on other hosts.
+
+    Args:
+        path: of the lock's file.
+        wait: for the holder to end; otherwise raises BlockingIOError with the file's text.
+    """
+    while True:
+        file = open(path, "a+")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            if path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat()):
+                break  # not a file that its last holder has just removed
+        except BlockingIOError as error:
+            file.seek(0)
+            with file:
+                raise BlockingIOError(error.errno, file.read()) from None
+        file.close()
+    with file:
+        yield file
+        path.unlink(missing_ok=True)
 
 
 def git_revision() -> str:

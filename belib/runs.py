@@ -3,10 +3,14 @@
 Members trained in lockstep have a folder each. Their common checkpoint is in the first one's.
 """
 
-from collections.abc import Sequence
+import os
+import platform
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -15,6 +19,7 @@ from belib.config import Config
 
 CHECKPOINT = "checkpoint.pt"
 CONFIG = "config.yaml"
+LOCK = ".lock"
 
 
 def check_members(configs: Sequence[Config]) -> None:
@@ -68,10 +73,48 @@ def open_folders(folders: Sequence[Path], configs: Sequence[Config]) -> dict[str
     return state
 
 
-def save_checkpoint(folders: Sequence[Path], state: dict[str, Any]) -> None:
-    """Replace the run's checkpoint by `state`, of tensors and plain values."""
+class Saved(NamedTuple):
+    """What a checkpoint cost."""
+
+    size: int
+    """Bytes on disk."""
+    seconds: float
+
+
+def save_checkpoint(folders: Sequence[Path], state: dict[str, Any]) -> Saved:
+    """Replace the run's checkpoint by `state`, of tensors and plain values; says what it cost."""
+    begin, file = time.monotonic(), folders[0] / CHECKPOINT
     state = {**state, "members": _names(folders)}
-    paths.write_atomic(folders[0] / CHECKPOINT, lambda file: torch.save(state, file))
+    paths.write_atomic(file, lambda opened: torch.save(state, opened))
+    return Saved(file.stat().st_size, time.monotonic() - begin)
+
+
+class InUseError(RuntimeError):
+    """Another process works in a run's folder; the message has its id and host."""
+
+
+@contextmanager
+def locked(folders: Sequence[Path]) -> Iterator[None]:
+    """Keep other processes out of the folders of a run, which are created if needed.
+
+    A killed process holds nothing (see `paths.locked`), so that no lock ever has to be removed.
+
+    Raises InUseError where another run, here or in another process, is in one of the folders.
+    """
+    with ExitStack() as stack:
+        for folder in sorted(set(folders)):
+            file = paths.writable_folder(folder) / LOCK
+            try:
+                opened = stack.enter_context(paths.locked(file, wait=False))
+            except BlockingIOError as error:
+                raise InUseError(
+                    f"{folder} is in use by {error.strerror or 'a process that is just starting'}: "
+                    "wait for it, end it, or choose another runs_dir"
+                ) from None
+            opened.truncate(0)
+            opened.write(f"process {os.getpid()} on {platform.node()}")
+            opened.flush()
+        yield
 
 
 def _names(folders: Sequence[Path]) -> list[str]:

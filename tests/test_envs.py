@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 import torch
 from dm_control import suite
+from dm_control.utils import rewards as dm_rewards
 
 from belib import envs
 from belib.envs import Environment, TaskRewards
@@ -134,3 +135,46 @@ def test_unknown_names():
         envs.primal_task("waker")
     with pytest.raises(ValueError, match="no domain 'jaco'"):
         envs.primal_task("jaco")
+
+
+@pytest.mark.parametrize("domain", ["walker", "quadruped", "humanoid", "reacher", "fish"])
+def test_rewards_of_states_equal_exorls_to_the_bit(domain):
+    """Against the full forward pass and dm_control's own functions, a task at a time."""
+    rewards, random = TaskRewards(domain), np.random.RandomState(2)
+    env = Environment(envs.primal_task(domain), 0)
+    env.reset()
+    states = [env.step(random.uniform(-1, 1, env.action_dim)).physics for _ in range(30)]
+    found = rewards.of_states(np.array(states))
+    for column, name in enumerate(rewards.tasks):
+        reference = suite.load(*envs.split_task(name), task_kwargs={"random": 0})
+        reference.reset()
+        physics = rewards._physics  # its targets, which are no part of the states
+        for row, state in enumerate(states):
+            with physics.reset_context():
+                physics.set_state(state)
+            assert found[row, column] == reference.task.get_reward(physics), (name, row)
+
+
+@pytest.mark.parametrize(
+    "sigmoid",
+    ["gaussian", "hyperbolic", "long_tail", "reciprocal", "cosine", "linear", "quadratic"],
+)
+def test_tolerance_of_a_number_is_dm_controls_to_the_bit(sigmoid):
+    random = np.random.RandomState(0)
+    numbers = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, *random.uniform(-5, 5, 300)]
+    for x in map(np.float64, numbers):
+        for bounds in ((0.0, 0.0), (-1.0, 1.0), (1.0, np.inf)):
+            for margin in (0, 0.7):
+                options = {"bounds": bounds, "margin": margin, "sigmoid": sigmoid}
+                with np.errstate(invalid="ignore"):  # of infinities
+                    expected = dm_rewards.tolerance(x, **options)
+                    assert envs._tolerance(x, **options) == expected
+                    found = envs._tolerance(np.array(x), **options)
+                assert found == expected
+                assert isinstance(found, np.ndarray)
+
+
+def test_dm_control_is_left_as_it_was():
+    TaskRewards("walker")(Environment("walker_walk", 0).physics)
+    assert dm_rewards.tolerance is envs._TOLERANCE
+    assert envs.FieldIndexer._convert_key is envs._CONVERT_KEY

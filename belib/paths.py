@@ -98,20 +98,28 @@ def locked(path: Path, *, wait: bool) -> Iterator[IO[str]]:
         path: of the lock's file.
         wait: for the holder to end; otherwise raises BlockingIOError with the file's text.
     """
-    while True:
-        file = open(path, "a+")
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-            if path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat()):
-                break  # not a file that its last holder has just removed
-        except BlockingIOError as error:
-            file.seek(0)
-            with file:
-                raise BlockingIOError(error.errno, file.read()) from None
-        file.close()
+    file = _flocked(path, wait)
+    while not (path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat())):
+        file.close()  # its last holder has just removed it
+        file = _flocked(path, wait)
     with file:
-        yield file
-        path.unlink(missing_ok=True)
+        try:
+            yield file
+        finally:
+            path.unlink(missing_ok=True)
+
+
+def _flocked(path: Path, wait: bool) -> IO[str]:
+    file = open(path, "a+")  # noqa: SIM115, closed by the caller
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError as error:
+        with file:
+            if isinstance(error, BlockingIOError):
+                file.seek(0)
+                error.strerror = file.read()
+            raise
+    return file
 
 
 def git_revision() -> str:

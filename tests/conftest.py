@@ -1,7 +1,12 @@
+import shutil
+
+import numpy as np
 import pytest
 import torch
 
+from belib import datasets
 from belib.config import OfflineConfig, PretrainConfig
+from belib.envs import Environment, TaskRewards, primal_task
 
 SMALL = {"scale": "test", "hidden_dim": 16, "batch_size": 16}
 
@@ -30,5 +35,45 @@ def small_offline():
     def make(**changes):
         sizes = {"num_steps": 30, "eval_every": 20, "eval_episodes": 1}
         return OfflineConfig(**{**SMALL, **sizes, **changes})
+
+    return make
+
+
+def collect_by_hand(folder, lengths, seed):
+    """A tiny dataset of random actions, with its configuration and card."""
+    domain = folder.parent.name
+    env, rewards = Environment(primal_task(domain), seed), TaskRewards(domain)
+    random = np.random.RandomState(seed)
+    for index, length in enumerate(lengths):
+        steps = [(np.zeros(env.action_dim), env.reset(), np.zeros(len(rewards.tasks)))]
+        for _ in range(length):
+            action = random.uniform(-1, 1, env.action_dim)
+            steps.append((action, env.step(action), rewards(env.physics)))
+        columns = [(s.obs, a, [s.reward], [s.discount], s.physics) for a, s, _ in steps]
+        arrays = zip(datasets.DTYPES.items(), zip(*columns, strict=True), strict=True)
+        episode = {key: np.array(column, dtype) for (key, dtype), column in arrays}
+        labels = zip(*(found for _, _, found in steps), strict=True)
+        labels = dict(zip(rewards.tasks, map(np.array, labels), strict=True))
+        datasets.write_episode(folder, index, episode, labels)
+    sizes = {"domain": domain, "objective": "random", "num_steps": sum(lengths), "seed": seed}
+    (folder / "config.yaml").write_text(PretrainConfig(**sizes, scale="test").to_yaml())
+    datasets.write_card(folder)
+
+
+@pytest.fixture(scope="session")
+def hand_made(tmp_path_factory):
+    """Where datasets made by hand are kept for the whole session."""
+    return tmp_path_factory.mktemp("made_by_hand")
+
+
+@pytest.fixture
+def make_dataset(tmp_path, hand_made):
+    """Builds `datasets/<domain>/<name>` with three short episodes, for one test alone."""
+
+    def make(name="random-s0", lengths=(4, 6, 4), domain="walker", seed=0):
+        kept = hand_made / str((lengths, seed)) / domain / name
+        if not kept.exists():
+            collect_by_hand(kept, lengths, seed)
+        return datasets.load(shutil.copytree(kept, tmp_path / "datasets" / domain / name))
 
     return make

@@ -1,0 +1,148 @@
+"""A dataset in memory: file names now, arrays as they are asked for."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from belib import paths
+from belib.config import PretrainConfig
+from belib.datasets.episodes import DatasetError, parse_name, read_episode
+
+PROVENANCE = "provenance.json"
+
+
+class Transitions(NamedTuple):
+    """N transitions of a dataset, in the order in which they were collected."""
+
+    obs: np.ndarray
+    """(N, obs_dim) float32."""
+    action: np.ndarray
+    """(N, action_dim) float32."""
+    reward: np.ndarray
+    """(N,) float32, as stored in the episodes."""
+    discount: np.ndarray
+    """(N,) float32: 0 where `next_obs` is a terminal."""
+    next_obs: np.ndarray
+    """(N, obs_dim) float32."""
+    episode: np.ndarray
+    """(N,) int64: the index in the name of the file."""
+    row: np.ndarray
+    """(N,) int64: the row of action, reward and next_obs in the file; obs is the row before."""
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A dataset's files, in the order in which they were collected."""
+
+    folder: Path
+    domain: str
+    files: tuple[Path, ...]
+
+    @property
+    def name(self) -> str:
+        """`behavioral-0.5-s0`."""
+        return self.folder.name
+
+    @property
+    def lengths(self) -> list[int]:
+        """Transitions of each episode."""
+        return [parse_name(file)[1] for file in self.files]
+
+    @property
+    def steps(self) -> int:
+        """Transitions: the rows of all episodes but their first ones."""
+        return sum(self.lengths)
+
+    def episodes(self) -> Iterator[dict[str, np.ndarray]]:
+        """Each episode's arrays, row 0 included, read and checked one at a time."""
+        return (read_episode(file) for file in self.files)
+
+    def transitions(self) -> Transitions:
+        """All transitions, none from one episode to the next: their arrays and one episode more."""
+        sizes = {key: rows.shape[1] for key, rows in read_episode(self.files[0]).items()}
+        obs, action, n = sizes["observation"], sizes["action"], self.steps
+        shapes = ((n, obs), (n, action), n, n, (n, obs))
+        found = Transitions(
+            *(np.empty(shape, np.float32) for shape in shapes),
+            episode=np.repeat([parse_name(file)[0] for file in self.files], self.lengths),
+            row=np.concatenate([np.arange(1, length + 1) for length in self.lengths]),
+        )
+        begin = 0
+        for file, episode in zip(self.files, self.episodes(), strict=True):
+            end = begin + len(episode["action"]) - 1
+            try:
+                found.obs[begin:end] = episode["observation"][:-1]
+                found.action[begin:end] = episode["action"][1:]
+                found.reward[begin:end] = episode["reward"][1:, 0]
+                found.discount[begin:end] = episode["discount"][1:, 0]
+                found.next_obs[begin:end] = episode["observation"][1:]
+            except ValueError as error:
+                raise DatasetError(f"{file} must have the sizes {sizes}: {error}") from error
+            begin = end
+        return found
+
+    def config(self) -> PretrainConfig | None:
+        """How the dataset was collected; None for data without a config.yaml."""
+        file = self.folder / "config.yaml"
+        return PretrainConfig.from_yaml(file) if file.exists() else None
+
+    def provenance(self) -> dict[str, Any] | None:
+        """What a merged, subsampled or imported dataset was made of; None for a collected one."""
+        file = self.folder / PROVENANCE
+        return json.loads(file.read_text()) if file.exists() else None
+
+
+def dataset_folder(runs_dir: str | Path, domain: str, name: str) -> Path:
+    """`<runs_dir>/datasets/<domain>/<name>`; ExORL's own loader takes `<runs_dir>/datasets`."""
+    return paths.resolve(runs_dir) / "datasets" / domain / name
+
+
+def load(folder: str | Path, *, domain: str | None = None) -> Dataset:
+    """Open a dataset: its file names now, its arrays as they are asked for.
+
+    Args:
+        folder: holds `buffer/`.
+        domain: what its parent folder's name must be, if given.
+
+    Raises DatasetError for a folder that is missing, empty, of another domain or with other files.
+    """
+    folder = paths.resolve(folder)
+    found = folder.parent.name
+    if domain is not None and found != domain:
+        raise DatasetError(f"{folder} must hold data of the domain {domain}, got {found}")
+    return Dataset(folder, found, episode_files(folder / "buffer"))
+
+
+def episode_files(buffer: Path) -> tuple[Path, ...]:
+    """The episodes of a `buffer/`, by their index; DatasetError for none, or two with one index."""
+    by_index: dict[int, Path] = {}
+    for file in buffer.glob("[!.]*.npz"):
+        other = by_index.setdefault(parse_name(file)[0], file)
+        if other != file:
+            raise DatasetError(f"{file} and {other.name} must differ in their index")
+    if not by_index:
+        raise DatasetError(f"{buffer} must hold at least one episode, got none")
+    return tuple(by_index[index] for index in sorted(by_index))
+
+
+def update_digest(digest: Any, episode: dict[str, np.ndarray]) -> None:
+    """Add an episode's arrays (names, types, shapes, numbers) to a hash.
+
+    A copy has the same digest whatever its files' names and compression.
+    """
+    for key, array in sorted(episode.items()):
+        digest.update(f"{key} {array.dtype.str} {array.shape}".encode())
+        digest.update(np.ascontiguousarray(array))
+
+
+def content_sha256(dataset: Dataset) -> str:
+    """SHA-256 of all arrays of all episodes, in order."""
+    digest = hashlib.sha256()
+    for episode in dataset.episodes():
+        update_digest(digest, episode)
+    return digest.hexdigest()

@@ -1,0 +1,146 @@
+"""The rewards of tasks: as recorded, or computed from physics states once and kept."""
+
+import functools
+import hashlib
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+
+import joblib
+import numpy as np
+
+from belib import paths
+from belib.datasets.dataset import Dataset
+from belib.datasets.episodes import DatasetError, parse_name, read_arrays, read_episode
+from belib.envs import TaskRewards, domain_tasks, primal_task
+
+CACHE = "relabelled"
+
+# Below this many rows it takes longer to start processes than to compute.
+_WORTH_PROCESSES = 100_000
+
+
+def task_rewards(dataset: Dataset, tasks: Sequence[str]) -> list[np.ndarray]:
+    """For each episode the rewards (rows, T) float64 of T tasks: as recorded, or else relabelled.
+
+    Raises DatasetError for a task that the states of the dataset do not determine.
+    """
+    _check_tasks(dataset, tasks)
+    recorded = [dataset.folder / "rewards" / file.name for file in dataset.files]
+    if all(file.exists() for file in recorded):
+        labels = [read_arrays(file) for file in recorded]
+        if all(task in episode for episode in labels for task in tasks):
+            return [np.stack([episode[task] for task in tasks], -1) for episode in labels]
+    columns = [domain_tasks(dataset.domain).index(task) for task in tasks]
+    return [rewards[:, columns] for rewards in relabelled(dataset)]
+
+
+def relabel(dataset: Dataset, task: str, *, processes: int | None = None) -> list[np.ndarray]:
+    """For each episode the rewards (rows,) float64 of a task, computed from the physics states.
+
+    Equal to the rewards recorded at collection, to the bit, for Walker and Quadruped; row 0 is 0.
+    All tasks of the domain are computed in one pass and kept in `relabelled/`, where they are found
+    again for as long as the episode's file and the versions of dm_control and MuJoCo stay the same.
+
+    Args:
+        dataset: with physics states.
+        task: of the dataset's domain.
+        processes: to share the work; by default one a core where the dataset is large.
+
+    Raises DatasetError where the stored reward is not reproduced, as for tasks (reacher) whose
+    target is no part of the state.
+    """
+    _check_tasks(dataset, [task])
+    column = domain_tasks(dataset.domain).index(task)
+    return [rewards[:, column] for rewards in relabelled(dataset, processes)]
+
+
+def relabelled(dataset: Dataset, processes: int | None = None) -> list[np.ndarray]:
+    """Each episode's rewards (rows, T) of all tasks of the domain, from the cache or the states."""
+    keys = [_key(file) for file in dataset.files]
+    found = [_cached(dataset, *each) for each in zip(dataset.files, keys, strict=True)]
+    if all(rewards is not None for rewards in found):
+        return found
+    with _cache(dataset) as folder:
+        found = [_cached(dataset, *each) for each in zip(dataset.files, keys, strict=True)]
+        missing = [i for i, rewards in enumerate(found) if rewards is None]
+        rows = sum(parse_name(dataset.files[i])[1] for i in missing)
+        if processes is None:
+            processes = joblib.cpu_count() if rows >= _WORTH_PROCESSES else 1
+        label = joblib.delayed(partial(_label, dataset.domain, dataset.config() is not None))
+        work = (label(dataset.files[i], keys[i], folder) for i in missing)
+        for i, rewards in zip(missing, joblib.Parallel(processes)(work), strict=True):
+            found[i] = rewards
+    return found
+
+
+@functools.cache
+def _rewards_of(domain: str) -> TaskRewards:
+    return TaskRewards(domain)
+
+
+def _label(domain: str, collected: bool, file: Path, key: str, cache: Path | None) -> np.ndarray:
+    """The rewards (rows, T) of an episode, which are put into the cache.
+
+    `collected` says that its stored reward is the primal task's, which is then to be reproduced.
+    """
+    episode, tasks = read_episode(file), domain_tasks(domain)
+    if "physics" not in episode:
+        raise DatasetError(f"{file} has no physics states, from which rewards are computed")
+    try:
+        rewards = _rewards_of(domain).of_states(episode["physics"])
+    except ValueError as error:
+        raise DatasetError(f"{file}: {error}") from error
+    rewards[0] = 0.0
+    worst = np.abs(rewards[:, tasks.index(primal_task(domain))] - episode["reward"][:, 0]).max()
+    if worst > 1e-6 and collected:
+        raise DatasetError(f"{file}: states reproduce the stored reward only to {worst:.1e}")
+    if cache is not None:
+        labels = dict(zip(tasks, rewards.T, strict=True))
+        write = partial(np.savez_compressed, key=np.array(key), **labels)
+        paths.write_atomic(cache / file.name, write)
+    return rewards
+
+
+def _key(file: Path) -> str:
+    """What the labels of an episode depend on."""
+    with open(file, "rb") as opened:
+        content = hashlib.file_digest(opened, "sha256").hexdigest()
+    return f"{content} dm_control {version('dm_control')} mujoco {version('mujoco')}"
+
+
+def _cached(dataset: Dataset, file: Path, key: str) -> np.ndarray | None:
+    """Labels (rows, T) from the cache; None where it lacks them or the data have changed."""
+    cached = dataset.folder / CACHE / file.name
+    try:
+        labels = read_arrays(cached) if cached.exists() else {}
+    except DatasetError:
+        return None  # the cache is ours: it is computed again
+    if str(labels.pop("key", "")) != key or tuple(labels) != domain_tasks(dataset.domain):
+        return None
+    return np.stack(list(labels.values()), -1)
+
+
+@contextmanager
+def _cache(dataset: Dataset) -> Iterator[Path | None]:
+    """The cache's folder, for one process at a time; None where nothing can be written."""
+    folder = dataset.folder / CACHE
+    try:
+        folder.mkdir(exist_ok=True)
+        (folder / ".lock").touch()
+    except OSError as error:
+        warnings.warn(f"labels are not kept: {error}", stacklevel=4)
+        yield None
+        return
+    with paths.locked(folder / ".lock", wait=True):
+        yield folder
+
+
+def _check_tasks(dataset: Dataset, tasks: Sequence[str]) -> None:
+    known = domain_tasks(dataset.domain)
+    for task in tasks:
+        if task not in known:
+            raise DatasetError(f"task of {dataset.folder} must be one of {known}, got {task!r}")

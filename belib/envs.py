@@ -31,6 +31,18 @@ _PHYSICS_STATE = int(
     mujoco.mjtState.mjSTATE_QPOS | mujoco.mjtState.mjSTATE_QVEL | mujoco.mjtState.mjSTATE_ACT
 )
 
+# What rewards read of a state: places, velocities and their sensors; no contacts and no forces.
+_STAGES = (
+    mujoco.mj_kinematics,
+    mujoco.mj_comPos,
+    mujoco.mj_camlight,
+    mujoco.mj_tendon,
+    mujoco.mj_transmission,
+    mujoco.mj_sensorPos,
+    mujoco.mj_fwdVelocity,
+    mujoco.mj_sensorVel,
+)
+
 
 class TimeStep(NamedTuple):
     """What a reset or a step yields. `last` ends the episode; discount 0 is a true terminal."""
@@ -166,22 +178,20 @@ class TaskRewards:
     def of_states(self, states: np.ndarray) -> np.ndarray:
         """(n, T) rewards of physics states (n, nq + nv + na) float64.
 
-        Rewards read positions, velocities and their sensors; no more is computed.
+        Only the stages of the simulation that rewards read are computed (`_STAGES`).
         """
         model, data = self._physics.model.ptr, self._physics.data.ptr
         size = mujoco.mj_stateSize(model, _PHYSICS_STATE)
         if states.shape[-1] != size:
             raise ValueError(f"physics states must have {size} numbers, got {states.shape[-1]}")
-        rewards = np.empty((len(states), len(self.tasks)))
+        rewards = []
         with _fast_rewards():
-            for row, state in enumerate(states):
+            for state in states:
                 mujoco.mj_setState(model, data, state, _PHYSICS_STATE)
-                mujoco.mj_fwdPosition(model, data)
-                mujoco.mj_sensorPos(model, data)
-                mujoco.mj_fwdVelocity(model, data)
-                mujoco.mj_sensorVel(model, data)
-                rewards[row] = [task.get_reward(self._physics) for task in self._tasks]
-        return rewards
+                for stage in _STAGES:
+                    stage(model, data)
+                rewards.append([task.get_reward(self._physics) for task in self._tasks])
+        return np.array(rewards).reshape(-1, len(self.tasks))
 
 
 _TOLERANCE = dm_rewards.tolerance
@@ -244,7 +254,9 @@ def _load(task: str, seed: int) -> Any:
 @functools.cache
 def _model_and_reward(task: str) -> Any:
     """An environment of the task that is never stepped."""
-    return _load(task, 0)
+    env = _load(task, 0)
+    env.reset()  # some rewards (dog's) need what it sets
+    return env
 
 
 def _signature(env: Any) -> tuple:

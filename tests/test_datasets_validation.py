@@ -158,11 +158,7 @@ def test_names_gaps_and_duplicates(folder):
 def test_a_name_that_tells_another_length(folder):
     file = folder / "buffer" / "episode_000001_6.npz"
     file.rename(file.with_name("episode_000001_7.npz"))
-    faults = [
-        f.fault
-        for f in datasets.validate(folder)
-        if f.file.endswith("buffer/" + "x") or "8" in f.fault
-    ]
+    faults = [fault.fault for fault in datasets.validate(folder)]
     assert any("'action' must be float32 (8, size), got float32 (7, 6)" in f for f in faults)
 
 

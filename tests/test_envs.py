@@ -137,7 +137,16 @@ def test_unknown_names():
         envs.primal_task("jaco")
 
 
-@pytest.mark.parametrize("domain", ["walker", "quadruped", "humanoid", "reacher", "fish"])
+FEW = {"walker", "quadruped", "humanoid", "reacher", "fish"}
+
+
+@pytest.mark.parametrize(
+    "domain",
+    [
+        pytest.param(domain, marks=[] if domain in FEW else pytest.mark.slow)
+        for domain in suite.TASKS_BY_DOMAIN
+    ],
+)
 def test_rewards_of_states_equal_exorls_to_the_bit(domain):
     """Against the full forward pass and dm_control's own functions, a task at a time."""
     rewards, random = TaskRewards(domain), np.random.RandomState(2)

@@ -167,7 +167,10 @@ class TaskRewards:
 
     def __init__(self, domain: str):
         self.tasks = domain_tasks(domain)
-        self._tasks = [_model_and_reward(task).task for task in self.tasks]
+        environments = [_model_and_reward(task) for task in self.tasks]
+        for each in environments:
+            each.reset()  # some rewards (dog's) need what it sets
+        self._tasks = [each.task for each in environments]
         self._physics = _load(primal_task(domain), 0).physics
 
     def __call__(self, physics: Any) -> np.ndarray:
@@ -254,9 +257,7 @@ def _load(task: str, seed: int) -> Any:
 @functools.cache
 def _model_and_reward(task: str) -> Any:
     """An environment of the task that is never stepped."""
-    env = _load(task, 0)
-    env.reset()  # some rewards (dog's) need what it sets
-    return env
+    return _load(task, 0)
 
 
 def _signature(env: Any) -> tuple:

@@ -1,0 +1,142 @@
+"""Files are whole or as they were, whatever happens while they are written."""
+
+import errno
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import torch
+
+from belib import paths
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "file.npz"
+    path.write_bytes(b"old")
+    return path
+
+
+def everything(file):
+    return {each.name: each.read_bytes() for each in file.parent.iterdir()}
+
+
+WRITERS = {
+    "bytes": lambda opened: opened.write(b"new" * 10_000),
+    "arrays": lambda opened: np.savez_compressed(opened, a=np.random.default_rng(0).random(10**5)),
+    "tensors": lambda opened: torch.save({"a": torch.zeros(10**5)}, opened),
+}
+
+
+class FullDisk:
+    """A file that takes some bytes and then finds the disk full."""
+
+    def __init__(self, opened):
+        self.opened, self.left = opened, 1000
+
+    def write(self, data):
+        self.left -= len(memoryview(data).cast("B"))
+        if self.left < 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return self.opened.write(data)
+
+    def __getattr__(self, name):
+        return getattr(self.opened, name)
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_a_full_disk_leaves_the_old_file_and_says_what_to_do(file, kind):
+    """torch hides the disk's error behind one of its own."""
+    with pytest.raises(OSError, match=r"cannot write .*file.npz.*: free space and run") as raised:
+        paths.write_atomic(file, lambda opened: WRITERS[kind](FullDisk(opened)))
+    assert raised.value.errno == errno.ENOSPC
+    assert everything(file) == {"file.npz": b"old"}
+    paths.write_atomic(file, WRITERS[kind])  # once there is space
+    assert list(everything(file)) == ["file.npz"]
+    assert file.read_bytes() != b"old"
+
+
+@pytest.mark.parametrize("fails", ["fsync", "replace"])
+def test_a_disk_that_fails_at_the_last_moment(file, monkeypatch, fails):
+    def fail(*_):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, fails, fail)
+    with pytest.raises(OSError, match=r"file.npz: Input/output error. It is as it was before"):
+        paths.write_atomic(file, WRITERS["bytes"])
+    assert everything(file) == {"file.npz": b"old"}
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError("of the writer")])
+def test_other_errors_pass_and_leave_the_old_file(file, error):
+    def write(opened):
+        opened.write(b"part")
+        raise error
+
+    with pytest.raises(error if isinstance(error, type) else type(error)):
+        paths.write_atomic(file, write)
+    assert everything(file) == {"file.npz": b"old"}
+
+
+def test_the_operating_systems_own_limit(file):
+    """No simulation: the process may not write more than 4 KB a file."""
+    program = (
+        "import resource, sys; from pathlib import Path; from belib import paths\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
+        "paths.write_atomic(Path(sys.argv[1]), lambda opened: opened.write(b'x' * 100_000))"
+    )
+    command = [sys.executable, "-c", program, str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=paths.ROOT)
+    assert done.returncode == 1
+    assert "free space and run again" in done.stderr
+    assert everything(file) == {"file.npz": b"old"}
+
+
+def write_for_ever(path):
+    for i in range(10**9):
+        paths.write_atomic(path, lambda opened, i=i: opened.write(bytes([i % 256]) * 200_000))
+
+
+def test_a_killed_writer_leaves_a_whole_file(tmp_path):
+    path = tmp_path / "file"
+    for delay in np.random.default_rng(0).uniform(0.02, 0.1, 10):
+        writer = multiprocessing.get_context("fork").Process(target=write_for_ever, args=(path,))
+        writer.start()
+        time.sleep(delay)
+        os.kill(writer.pid, signal.SIGKILL)
+        writer.join()
+        if path.exists():
+            content = path.read_bytes()
+            assert content == content[:1] * 200_000
+    assert path.exists()
+    assert {each.name for each in tmp_path.iterdir()} <= {"file", ".file.tmp"}
+
+
+def test_a_folder_that_cannot_be_made_is_named(file):
+    with pytest.raises(OSError, match=r"cannot write in .*file.npz"):
+        paths.writable_folder(file)
+
+
+def test_whoever_waits_for_a_lock_gets_it_next(tmp_path):
+    lock, log = tmp_path / "lock", tmp_path / "log"
+
+    def append(name):
+        with paths.locked(lock, wait=True):
+            log.write_text((log.read_text() if log.exists() else "") + f"{name} in, ")
+            time.sleep(0.02)
+            log.write_text(log.read_text() + f"{name} out; ")
+
+    context = multiprocessing.get_context("fork")
+    workers = [context.Process(target=append, args=(i,)) for i in range(6)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    entries = log.read_text().split("; ")[:-1]
+    assert sorted(entries) == [f"{i} in, {i} out" for i in range(6)]
+    assert not lock.exists()

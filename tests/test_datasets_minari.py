@@ -1,0 +1,91 @@
+"""Minari reads back the same transitions; skipped where the extra is not installed."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from belib import datasets
+from belib.datasets.__main__ import main
+from belib.datasets.episodes import read_arrays
+
+
+@pytest.fixture
+def minari(monkeypatch, tmp_path):
+    module = pytest.importorskip("minari", reason="needs pip install 'belib[minari]'")
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "minari"))
+    return module
+
+
+def test_minari_loads_equal_transitions(minari, make_dataset):
+    dataset = make_dataset()
+    datasets.export_minari(dataset, author="nobody")
+    loaded = minari.load_dataset("belib/walker/random-s0-v0")
+    assert (loaded.total_episodes, loaded.total_steps) == (3, 14)
+    ours = dataset.transitions()
+    for index, episode in enumerate(loaded.iterate_episodes()):
+        rows = ours.episode == index
+        assert np.array_equal(episode.observations[:-1], ours.obs[rows])
+        assert np.array_equal(episode.observations[1:], ours.next_obs[rows])
+        assert np.array_equal(episode.actions, ours.action[rows])
+        assert np.array_equal(episode.rewards, ours.reward[rows])
+        assert episode.observations.dtype == episode.actions.dtype == np.float32
+        physics = read_arrays(dataset.files[index])["physics"]
+        assert np.array_equal(episode.infos["physics"], physics)
+
+
+def test_the_first_action_is_row_one_of_the_file(minari, make_dataset):
+    dataset = make_dataset()
+    datasets.export_minari(dataset, "first-v0")
+    arrays = read_arrays(dataset.files[0])
+    episode = next(iter(minari.load_dataset("first-v0").iterate_episodes()))
+    assert np.array_equal(episode.actions[0], arrays["action"][1])
+    assert np.array_equal(episode.observations[0], arrays["observation"][0])
+    assert episode.rewards[0] == arrays["reward"][1, 0]
+
+
+def test_a_time_limit_truncates_and_a_terminal_terminates(minari, make_dataset):
+    dataset = make_dataset()
+    arrays = read_arrays(dataset.files[1])
+    arrays["discount"][-1] = 0.0
+    np.savez_compressed(dataset.files[1], **arrays)
+    datasets.export_minari(dataset, "ends-v0")
+    limit, terminal, _ = minari.load_dataset("ends-v0").iterate_episodes()
+    assert (limit.truncations[-1], limit.terminations[-1]) == (True, False)
+    assert (terminal.truncations[-1], terminal.terminations[-1]) == (False, True)
+    for episode in (limit, terminal):
+        assert not episode.truncations[:-1].any()
+        assert not episode.terminations[:-1].any()
+
+
+def test_rewards_of_another_task(minari, make_dataset, capsys):
+    dataset = make_dataset()
+    words = ["export", str(dataset.folder), "--id", "run-v0", "--task", "walker_run"]
+    assert main(words) == 0
+    assert "14 transitions in run-v0" in capsys.readouterr().out
+    expected = datasets.task_rewards(dataset, ["walker_run"])
+    loaded = minari.load_dataset("run-v0").iterate_episodes()
+    for episode, rewards in zip(loaded, expected, strict=True):
+        assert np.array_equal(episode.rewards, rewards[1:, 0])
+
+
+def test_a_taken_name_is_refused_and_a_failure_takes_none(minari, make_dataset, tmp_path):
+    dataset = make_dataset()
+    good = dataset.files[1].read_bytes()
+    dataset.files[1].write_bytes(b"")
+    with pytest.raises(datasets.DatasetError, match="cannot be read"):
+        datasets.export_minari(dataset, "one-v0")
+    dataset.files[1].write_bytes(good)
+    datasets.export_minari(dataset, "one-v0")
+    with pytest.raises(ValueError, match="must be new, got one-v0"):
+        datasets.export_minari(dataset, "one-v0")
+    assert minari.load_dataset("one-v0").total_steps == 14
+
+
+def test_the_missing_extra_is_named(make_dataset, monkeypatch, capsys):
+    dataset = make_dataset()
+    monkeypatch.setitem(sys.modules, "minari", None)
+    with pytest.raises(ImportError, match=r"pip install 'belib\[minari\]'"):
+        datasets.export_minari(dataset)
+    assert main(["export", str(dataset.folder)]) == 1
+    assert "belib[minari]" in capsys.readouterr().err

@@ -1,8 +1,8 @@
 """Rewards from physics states: our relabelling against ExORL's loop over rows and tasks.
 
-`python benchmarks/relabelling.py` writes results/relabelling.csv: seconds for the rewards of all
-tasks of a domain, in memory and from disk. Both are measured in turn in one process, and their
-rewards are compared: they are equal to the bit.
+`python benchmarks/relabelling.py` writes results/relabelling.csv: processor seconds (which other
+programs disturb less than the clock's) for the rewards of all tasks of a domain, in memory and from
+disk. Both are measured in turn in one process, and their rewards are equal to the bit.
 """
 
 import argparse
@@ -40,14 +40,14 @@ def exorl(rewards: TaskRewards, states: np.ndarray) -> np.ndarray:
 def against(
     what: str, setting: str, ours: Callable, other: Callable, target: str, repeats: int
 ) -> dict:
-    """A row of median seconds, measured in turn; raises where the rewards differ at all."""
+    """A row of median processor seconds, measured in turn; raises where the rewards differ at all."""
     seconds = np.empty((repeats, 2))
     for i in range(repeats):
         found = []
         for j, function in enumerate((ours, other)):
-            start = time.perf_counter()
+            start = time.process_time()
             found.append(function())
-            seconds[i, j] = time.perf_counter() - start
+            seconds[i, j] = time.process_time() - start
         if np.abs(found[0] - found[1]).max() != 0.0:
             raise AssertionError(f"{what}: rewards differ")
     ratios = seconds[:, 1] / seconds[:, 0]

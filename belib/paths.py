@@ -4,6 +4,7 @@ import errno
 import fcntl
 import os
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -47,7 +48,7 @@ def write_atomic(path: Path, write: Callable[[BinaryIO], object]) -> None:
     Raises OSError that names the file where the disk is full or fails. Whatever is raised, the old
     content stays and the temporary file is removed; only a killed process leaves one.
     """
-    temporary = path.with_name(f".{path.name}{TEMPORARY}")
+    temporary, before = path.with_name(f".{path.name}{TEMPORARY}"), sys.exception()
     try:
         with open(temporary, "wb") as file:
             write(file)
@@ -56,7 +57,7 @@ def write_atomic(path: Path, write: Callable[[BinaryIO], object]) -> None:
         os.replace(temporary, path)
     except BaseException as error:
         temporary.unlink(missing_ok=True)
-        cause = _os_error(error)
+        cause = _disk_error(error, before)
         if cause is None:
             raise
         raise _explained(cause, path) from error
@@ -67,11 +68,18 @@ def write_atomic(path: Path, write: Callable[[BinaryIO], object]) -> None:
         os.close(folder)
 
 
-def _os_error(error: BaseException | None) -> OSError | None:
-    """The disk's error behind an exception: torch raises RuntimeError because of it."""
-    while error is not None and not isinstance(error, OSError):
+def _disk_error(error: BaseException | None, before: BaseException | None) -> OSError | None:
+    """The OSError behind an exception (torch raises RuntimeError because of it), if there is one.
+
+    `before` was being handled when the write began: it and what led to it are none of its causes.
+    """
+    if not isinstance(error, Exception):
+        return None
+    while error is not None and error is not before:
+        if isinstance(error, OSError):
+            return error
         error = error.__cause__ or error.__context__
-    return error
+    return None
 
 
 def _explained(error: OSError, path: Path) -> OSError:

@@ -40,7 +40,7 @@ def exorl(rewards: TaskRewards, states: np.ndarray) -> np.ndarray:
 def against(
     what: str, setting: str, ours: Callable, other: Callable, target: str, repeats: int
 ) -> dict:
-    """A row of median processor seconds, measured in turn; raises where the rewards differ at all."""
+    """A row of median processor seconds, measured in turn; raises where rewards differ at all."""
     seconds = np.empty((repeats, 2))
     for i in range(repeats):
         found = []

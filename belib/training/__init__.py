@@ -18,7 +18,7 @@ from tqdm.auto import tqdm
 from belib import datasets, envs, paths, results, runs
 from belib.config import OfflineConfig, PretrainConfig
 from belib.training import loop
-from belib.training.collection import Collection
+from belib.training.collection import AGENTS, Collection
 from belib.training.evaluation import Evaluator
 from belib.training.learning import Learning
 
@@ -32,7 +32,10 @@ def pretrain(
     checkpoint_minutes: float = 5.0,
     progress: bool = True,
 ) -> list[Path]:
-    """Collect a dataset a config, the members in lockstep; returns their folders.
+    """Collect a dataset a config; returns their folders.
+
+    Members whose agents have the same networks (behavioral, renyi and shannon; each other
+    objective's seeds) are trained in lockstep, one such group after another.
 
     Args:
         configs: one config, or several that differ only in objective, alpha, q and seed.
@@ -49,12 +52,28 @@ def pretrain(
     envs.primal_task(configs[0].domain)
     folders = [datasets.dataset_folder(runs_dir, c.domain, c.dataset) for c in configs]
     runs.check_folders(folders, configs)
+    agents = [AGENTS[config.objective] for config in configs]
+    for agent in dict.fromkeys(agents):  # behavioral, renyi and shannon share theirs
+        group = [
+            pair
+            for pair, own in zip(zip(configs, folders, strict=True), agents, strict=True)
+            if own is agent
+        ]
+        _collect(
+            *zip(*group, strict=True), checkpoint_minutes=checkpoint_minutes, progress=progress
+        )
+    return folders
+
+
+def _collect(
+    configs: Sequence[PretrainConfig], folders: Sequence[Path], **options: float | bool
+) -> None:
+    """One lockstep run, unless it is finished."""
     num_steps, names = configs[0].num_steps, ", ".join(config.dataset for config in configs)
     cards = [datasets.read_card(folder) for folder in folders]
     if all(card and card["num_steps"] >= num_steps for card in cards):
         print(f"{names}: finished already, {num_steps} steps in {folders[0].parent}")
-        return folders
-    options = {"checkpoint_minutes": checkpoint_minutes, "progress": progress}
+        return
     work = loop.run(Collection(configs, folders), configs, folders, names, "steps", **options)
     for folder, episodes in zip(folders, work.episodes, strict=True):
         if episodes:
@@ -64,7 +83,6 @@ def pretrain(
                 f"{folder.name}: no full episode was written in {num_steps} steps. The partial one "
                 "is kept in the checkpoint: call with a larger num_steps to continue it"
             )
-    return folders
 
 
 def train_offline(

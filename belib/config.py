@@ -6,11 +6,12 @@ wrong value, type or name is refused when the object is built, before any time i
 
 import ast
 import difflib
+import itertools
 import math
 import types
 import typing
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -233,6 +234,25 @@ class OfflineConfig(LearnerConfig):
 def scales(stage: str) -> list[str]:
     """The scales that `params/` has for a stage (`04_pretrain`), by name."""
     return sorted(path.name.split(".")[1] for path in paths.ROOT.glob(f"params/{stage}.*.yaml"))
+
+
+def paper_grid(scale: str, **overrides: Any) -> list[PretrainConfig]:
+    """The datasets of `params/grid.yaml` at a scale, with `overrides` for all (`seed`, `domain`).
+
+    Those of one domain and equal `num_steps` can be members of one `pretrain` call.
+    """
+    grid = yaml.safe_load((paths.ROOT / "params" / "grid.yaml").read_text())
+    domains = [overrides.pop("domain")] if "domain" in overrides else grid["domains"]
+    configs = []
+    for domain, entry in itertools.product(domains, grid["datasets"]):
+        lists = {name: value for name, value in entry.items() if isinstance(value, list)}
+        single = {name: value for name, value in entry.items() if name not in lists}
+        times = single.pop("times", 1)
+        for values in itertools.product(*lists.values()):
+            fields = {**single, **dict(zip(lists, values, strict=True)), **overrides}
+            config = PretrainConfig.at_scale(scale, domain=domain, **fields)
+            configs.append(replace(config, num_steps=times * config.num_steps))
+    return configs
 
 
 def check_type(name: str, value: Any, annotation: Any) -> Any:

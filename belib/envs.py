@@ -31,6 +31,9 @@ _ONLY_IN_URLB = (
 # Everything that determines the rest of a simulation, warm starts of the solver included.
 _FULL_STATE = mujoco.mjtState.mjSTATE_INTEGRATION
 
+# What an episode file keeps: dm_control's `physics.get_state()`, in one call.
+_PHYSICS = mujoco.mjtState.mjSTATE_QPOS | mujoco.mjtState.mjSTATE_QVEL | mujoco.mjtState.mjSTATE_ACT
+
 
 class TimeStep(NamedTuple):
     """What a reset or a step yields. `last` ends the episode; discount 0 is a true terminal."""
@@ -128,18 +131,22 @@ class Environment:
             found.observation["observations"].astype(np.float32),
             0.0 if found.reward is None else found.reward,
             1.0 if found.discount is None else found.discount,
-            self._env.physics.get_state(),
+            self._state(_PHYSICS),
             found.last(),
         )
 
+    def _state(self, parts: int) -> np.ndarray:
+        """Parts of the simulation's state, by MuJoCo's flags."""
+        model, data = self.physics.model.ptr, self.physics.data.ptr
+        found = np.empty(mujoco.mj_stateSize(model, parts))
+        mujoco.mj_getState(model, data, found, parts)
+        return found
+
     def state(self) -> dict[str, Any]:
         """The simulation and the stream of starting states, in tensors and plain numbers."""
-        model, data = self.physics.model.ptr, self.physics.data.ptr
-        simulation = np.empty(mujoco.mj_stateSize(model, _FULL_STATE))
-        mujoco.mj_getState(model, data, simulation, _FULL_STATE)
         _, key, *rest = self._env.task.random.get_state()
         return {
-            "simulation": torch.from_numpy(simulation),
+            "simulation": torch.from_numpy(self._state(_FULL_STATE)),
             "steps": int(self._env._step_count),
             "random_key": torch.from_numpy(key.astype(np.int64)),
             "random_rest": list(rest),

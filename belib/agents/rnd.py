@@ -28,10 +28,12 @@ class RND(Explorer):
         self.target = mlp(self.streams, *dims).requires_grad_(False)
         self.seen = RunningMoments(len(configs), obs_dim)
         self.errors = RunningMoments(len(configs), 1)
+        self._known: tuple[Tensor, ...] = ()
         self.optimizers["predictor"] = self.adam(self.predictor)
 
     def update_representation(self, batch: Batch) -> Metrics:
         """Train the predictor on the batch."""
+        self._known = ()
         if self.config.convention == "corrected":
             self.seen.count_in(batch.obs)
         loss = self.error(batch.obs).mean(-1)
@@ -46,8 +48,11 @@ class RND(Explorer):
 
     def error(self, obs: Tensor) -> Tensor:
         """(M, B): mean over the representation of squared differences."""
-        normal = self.normalised(obs)
-        return (self.target(normal) - self.predictor(normal)).square().mean(-1)
+        if not self._known or self._known[0] is not obs:  # learning and paying meet the same batch
+            normal = self.normalised(obs)
+            self._known = obs, normal, self.target(normal)
+        _, normal, target = self._known
+        return (target - self.predictor(normal)).square().mean(-1)
 
     def normalised(self, obs: Tensor) -> Tensor:
         """Observations scaled to unit variance and clipped."""

@@ -19,7 +19,7 @@ import yaml
 
 from belib import paths
 
-OBJECTIVES = ("behavioral", "renyi", "shannon", "rnd", "smm", "random")
+OBJECTIVES = ("behavioral", "renyi", "shannon", "rnd", "smm", "random", "task")
 ALGORITHMS = ("td3",)
 
 POSITIVE = ("positive and finite", lambda value: 0 < value < math.inf)
@@ -138,6 +138,9 @@ class PretrainConfig(LearnerConfig):
         0.5, "Prelec's alpha, of the behavioral objective", source="section 5", rule=POSITIVE
     )
     q: float = setting(0.5, "Renyi's order, of that objective", source="section 5", rule=POSITIVE)
+    task: str = setting(
+        "", "whose reward the task objective learns (the online reference)", source="section 5"
+    )
     num_steps: int = setting(
         500_000, "environment steps", unit="steps", source="section 5", rule=AT_LEAST_ONE
     )
@@ -192,6 +195,11 @@ class PretrainConfig(LearnerConfig):
         super().__post_init__()
         if self.k >= self.batch_size:
             raise ValueError(f"k must be below batch_size = {self.batch_size}, got {self.k}")
+        if (self.objective == "task") != bool(self.task):
+            raise ValueError(
+                f"task must be given for the objective task, and for no other, got {self.task!r} "
+                f"for {self.objective}"
+            )
         if self.replay_capacity <= self.n_step:
             raise ValueError(
                 f"replay_capacity must exceed n_step = {self.n_step}, got {self.replay_capacity}"
@@ -204,10 +212,10 @@ class PretrainConfig(LearnerConfig):
 
     @property
     def dataset(self) -> str:
-        """The dataset's name: `behavioral-0.5-s0`, `renyi-2-s0`, `shannon-long-s0`, `random-s0`."""
-        parameter = () if self.parameter is None else (f"{self.parameter:.12g}",)
-        label = (self.label,) if self.label else ()
-        return "-".join((self.objective, *parameter, *label, f"s{self.seed}"))
+        """The dataset's name: `behavioral-0.5-s0`, `shannon-long-s0`, `task-walker_run-s0`."""
+        parameter = "" if self.parameter is None else f"{self.parameter:.12g}"
+        parts = (self.objective, parameter, self.task, self.label, f"s{self.seed}")
+        return "-".join(part for part in parts if part)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -27,12 +27,13 @@ def test_one_call_collects_for_all_objectives(small_pretrain, tmp_path, capsys):
 
 def test_smm_keeps_a_skill_an_episode_and_shows_it_to_the_agent(small_pretrain, tmp_path):
     config = small_pretrain(objective="smm", num_steps=4000, random_steps=10, update_every=500)
-    work = Collection([config], [tmp_path])
+    folder = tmp_path / "walker" / "data"
+    work = Collection([config], [folder])
     seen = []
     for _ in range(4000):
         seen.append(work.obs[0])
         work.advance()
-    files = sorted((tmp_path / "buffer").glob("*.npz"))
+    files = sorted((folder / "buffer").glob("*.npz"))
     skills = [np.load(file)["z"] for file in files]
     for number, z in enumerate(skills):
         assert (z == z[0]).all()
@@ -89,35 +90,60 @@ def test_terminals_are_stored_as_they_are_and_learnt_by_convention(
 ):
     end_early(monkeypatch)
     config = small_pretrain(objective="rnd", num_steps=60, convention=convention)
-    work = Collection([config], [tmp_path])
+    folder = tmp_path / "walker" / "data"
+    work = Collection([config], [folder])
     for _ in range(60):
         work.advance()
-    for file in sorted((tmp_path / "buffer").glob("*.npz")):
+    for file in sorted((folder / "buffer").glob("*.npz")):
         assert (datasets.read_episode(file)["discount"][1:] == 0).all()
     assert (work.replay.sample(50, work.draws).discount == np.float32(known * 0.99**3)).all()
     state = work.state()
-    again = Collection([config], [tmp_path])
+    again = Collection([config], [folder])
     again.restore(state)
     one, two = (w.replay.sample(50, w.draws) for w in (work, again))
     assert all(torch.equal(a, b) for a, b in zip(one, two, strict=True))
 
 
-def test_a_small_memory_continues_from_its_last_rows_alone(small_pretrain, tmp_path, monkeypatch):
+def test_a_small_memory_continues_from_its_last_rows_alone(small_pretrain, tmp_path):
     config = small_pretrain(
         num_steps=4500, objective="smm", replay_capacity=1500, random_steps=9000
     )
-    work = Collection([config], [tmp_path])
+    folder = tmp_path / "walker" / "data"
+    work = Collection([config], [folder])
     for _ in range(4500):
         work.advance()
-    read = []
-    original = datasets.read_episode
-    monkeypatch.setattr(datasets, "read_episode", lambda file: read.append(file) or original(file))
-    (tmp_path / "config.yaml").write_text(config.to_yaml())
-    again = Collection([config], [tmp_path])
+    for number in (0, 1):  # what no longer fits is not even read
+        next(folder.glob(f"buffer/episode_{number:06d}*")).write_bytes(b"")
+    again = Collection([config], [folder])
     again.restore(work.state())
-    assert len(read) == 2
     one, two = (w.replay.sample(500, w.draws) for w in (work, again))
     assert all(torch.equal(a, b) for a, b in zip(one, two, strict=True))
+
+
+def test_the_online_reference_learns_the_tasks_reward(small_pretrain, tmp_path):
+    config = small_pretrain(objective="task", task="walker_run", num_steps=1500, random_steps=1400)
+    folder = tmp_path / "walker" / "data"
+    work = Collection([config], [folder])
+    paid = []
+    for _ in range(1500):
+        work.advance()
+        paid.append(work.recorders[0].rows[-1][-1][work.column])
+    assert work.replay._rows[:, -2].max() == np.float32(max(paid))
+    stored = next(datasets.load(folder).episodes())["reward"][:, 0]
+    stand = np.load(next(folder.glob("rewards/*.npz")))["walker_stand"]
+    np.testing.assert_array_equal(stored, stand.astype(np.float32))  # the file's stays the same
+    again = Collection([config], [folder])
+    again.restore(work.state())
+    one, two = (w.replay.sample(500, w.draws) for w in (work, again))
+    assert all(torch.equal(a, b) for a, b in zip(one, two, strict=True))
+
+
+def test_a_task_goes_with_its_objective_and_domain(small_pretrain, tmp_path):
+    with pytest.raises(ValueError, match="task must be given for the objective task, and for no"):
+        PretrainConfig(task="walker_run")
+    wrong = small_pretrain(objective="task", task="quadruped_run")
+    with pytest.raises(ValueError, match=r"task must be one of walker_stand, .*'quadruped_run'"):
+        pretrain(wrong, runs_dir=tmp_path)
 
 
 def test_every_objective_has_its_agent():

@@ -49,7 +49,7 @@ def pretrain(
     """
     configs = [configs] if isinstance(configs, PretrainConfig) else list(configs)
     runs.check_members(configs)
-    envs.primal_task(configs[0].domain)
+    _check_objectives(configs)
     folders = [datasets.dataset_folder(runs_dir, c.domain, c.dataset) for c in configs]
     runs.check_folders(folders, configs)
     agents = [AGENTS[config.objective] for config in configs]
@@ -63,6 +63,14 @@ def pretrain(
             *zip(*group, strict=True), checkpoint_minutes=checkpoint_minutes, progress=progress
         )
     return folders
+
+
+def _check_objectives(configs: Sequence[PretrainConfig]) -> None:
+    envs.primal_task(configs[0].domain)
+    known = envs.domain_tasks(configs[0].domain)
+    for config in configs:
+        if config.task and config.task not in known:
+            raise ValueError(f"task must be one of {', '.join(known)}, got {config.task!r}")
 
 
 def _collect(

@@ -1,6 +1,7 @@
 """One lockstep collection: environments, agent, replay and the episodes on their way to disk."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from tqdm.auto import tqdm
 
 from belib import datasets, paths
 from belib.agents.apt import APT
+from belib.agents.ddpg import DDPG
 from belib.agents.rnd import RND
 from belib.agents.smm import SMM
 from belib.config import PretrainConfig
@@ -18,7 +20,15 @@ from belib.envs import Environment, PhysicsError, TaskRewards, TimeStep, primal_
 from belib.replay import Replay
 from belib.streams import Streams, derive_seed
 
-AGENTS = {"behavioral": APT, "renyi": APT, "shannon": APT, "rnd": RND, "smm": SMM, "random": None}
+AGENTS = {
+    "behavioral": APT,
+    "renyi": APT,
+    "shannon": APT,
+    "rnd": RND,
+    "smm": SMM,
+    "random": None,
+    "task": DDPG,
+}
 """Who collects for an objective; members of one run have the same."""
 
 
@@ -74,6 +84,7 @@ class Collection:
             len(configs), capacity, *sizes, n_step=config.n_step, discount=config.discount
         )
         self.task_rewards = TaskRewards(config.domain)
+        self.column = self.task_rewards.tasks.index(config.task or task)
         self.recorders: list[Recorder] = [None] * len(configs)
         self.skills = [np.zeros(self.skill_dim, np.float32) for _ in configs]
         self.step = 0
@@ -149,7 +160,7 @@ class Collection:
         first: bool = False,
     ) -> None:
         self.recorders[member].add(action, found, rewards)
-        reward, discount = np.array([found.reward]), np.array([found.discount])
+        reward, discount = rewards[self.column : self.column + 1], np.array([found.discount])
         row = (self._seen(member, found.obs), action, reward, self._known_discount(discount))
         self.replay.add(member, *row, first=first)
 
@@ -220,22 +231,25 @@ class Collection:
     def _restore_replay(self, member: int) -> None:
         """Fill the replay memory from the episodes on disk, the last that fit, and the present."""
         self.replay.clear(member)
-        files = datasets.load(self.folders[member]).files if self.episodes[member] else ()
-        needed, rows = [], 0
-        for file in reversed(files[: self.episodes[member]]):
-            if rows >= self.replay.capacity:
-                break
-            needed.append(datasets.read_episode(file))
-            rows += len(needed[-1]["action"])
-        for episode in (*reversed(needed), self._present_episode(member)[0]):
-            seen = (
-                [episode["observation"], episode["z"]]
-                if self.skill_dim
-                else [episode["observation"]]
-            )
-            known = {"observation": np.concatenate(seen, -1)}
-            known["discount"] = self._known_discount(episode["discount"])
-            self.replay.add_episode(member, {**episode, **known})
+        present, rewards = self._present_episode(member)
+        paid = rewards[self.task_rewards.tasks[self.column]][:, None]
+        for episode, reward in (*self._stored_episodes(member), (present, paid)):
+            skill = episode.get("z", np.empty((len(reward), 0), np.float32))
+            obs = np.concatenate([episode["observation"], skill], -1)
+            discount = self._known_discount(episode["discount"])
+            self.replay.add(member, obs, episode["action"], reward, discount, first=True)
+
+    def _stored_episodes(self, member: int) -> list[tuple[dict[str, np.ndarray], np.ndarray]]:
+        """The last episodes on disk that fill the memory, each with the rewards (rows, 1) paid."""
+        if not self.episodes[member]:
+            return []
+        dataset, rows, count = datasets.load(self.folders[member]), 0, self.episodes[member]
+        while count and rows < self.replay.capacity:
+            count -= 1
+            rows += int(dataset.files[count].stem.split("_")[2]) + 1
+        needed = replace(dataset, files=dataset.files[count : self.episodes[member]])
+        paid = datasets.task_rewards(needed, [self.task_rewards.tasks[self.column]])
+        return list(zip(needed.episodes(), paid, strict=True))
 
     def _present_episode(self, member: int) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
         """The arrays of the episode so far, its skill `z` among them, and its task rewards."""

@@ -22,7 +22,23 @@ def test_one_call_collects_for_all_objectives(small_pretrain, tmp_path, capsys):
     assert all(datasets.load(folder).steps == 1000 for folder in folders)
     assert [(folder / "checkpoint.pt").exists() for folder in folders] == [1, 1, 1, 0, 1]
     pretrain(configs, runs_dir=tmp_path)
-    assert capsys.readouterr().out.count("finished already") == 4
+    assert capsys.readouterr().out.count("finished already") == 5
+
+
+def test_what_is_finished_is_left_out_of_a_later_call(small_pretrain, tmp_path, capsys):
+    first, second = (small_pretrain(objective=o, num_steps=1100) for o in ("shannon", "renyi"))
+    pretrain(first, runs_dir=tmp_path, progress=False)
+    folders = pretrain([first, second], runs_dir=tmp_path, progress=False)
+    assert "shannon-s0: finished already" in capsys.readouterr().out
+    assert datasets.read_card(folders[1])["steps"] == 1000
+
+
+def test_a_run_killed_among_its_cards_writes_the_others(small_pretrain, tmp_path):
+    configs = [small_pretrain(objective=o, num_steps=1100) for o in ("shannon", "renyi")]
+    folders = pretrain(configs, runs_dir=tmp_path, progress=False)
+    (folders[0] / "card.json").unlink()
+    pretrain(configs, runs_dir=tmp_path, progress=False)
+    assert datasets.read_card(folders[0])["steps"] == 1000
 
 
 def test_smm_keeps_a_skill_an_episode_and_shows_it_to_the_agent(small_pretrain, tmp_path):

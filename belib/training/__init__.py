@@ -52,16 +52,10 @@ def pretrain(
     _check_objectives(configs)
     folders = [datasets.dataset_folder(runs_dir, c.domain, c.dataset) for c in configs]
     runs.check_folders(folders, configs)
-    agents = [AGENTS[config.objective] for config in configs]
-    for agent in dict.fromkeys(agents):  # behavioral, renyi and shannon share theirs
-        group = [
-            pair
-            for pair, own in zip(zip(configs, folders, strict=True), agents, strict=True)
-            if own is agent
-        ]
-        _collect(
-            *zip(*group, strict=True), checkpoint_minutes=checkpoint_minutes, progress=progress
-        )
+    members = list(zip(configs, folders, strict=True))
+    for agent in dict.fromkeys(AGENTS[config.objective] for config in configs):
+        group = [pair for pair in members if AGENTS[pair[0].objective] is agent]
+        _collect(group, checkpoint_minutes=checkpoint_minutes, progress=progress)
     return folders
 
 
@@ -73,24 +67,34 @@ def _check_objectives(configs: Sequence[PretrainConfig]) -> None:
             raise ValueError(f"task must be one of {', '.join(known)}, got {config.task!r}")
 
 
-def _collect(
-    configs: Sequence[PretrainConfig], folders: Sequence[Path], **options: float | bool
-) -> None:
-    """One lockstep run, unless it is finished."""
-    num_steps, names = configs[0].num_steps, ", ".join(config.dataset for config in configs)
-    cards = [datasets.read_card(folder) for folder in folders]
-    if all(card and card["num_steps"] >= num_steps for card in cards):
-        print(f"{names}: finished already, {num_steps} steps in {folders[0].parent}")
+def _collect(group: Sequence[tuple[PretrainConfig, Path]], **options: float | bool) -> None:
+    """One lockstep run of the members of a group that are not finished."""
+    pending = [(config, folder) for config, folder in group if not _is_collected(config, folder)]
+    for config, folder in group:
+        if (config, folder) not in pending:
+            print(f"{folder.name}: finished already, {config.num_steps} steps in {folder.parent}")
+    if not pending:
         return
+    # A run that was killed while it wrote its cards continues with all of its members.
+    begun = runs.members(pending[0][1])
+    pending = [pair for pair in group if pair in pending or pair[1].name in begun]
+    configs, folders = zip(*pending, strict=True)
+    names = ", ".join(folder.name for folder in folders)
     work = loop.run(Collection(configs, folders), configs, folders, names, "steps", **options)
-    for folder, episodes in zip(folders, work.episodes, strict=True):
+    # The first one's, which has the checkpoint, comes last.
+    for folder, episodes in reversed(list(zip(folders, work.episodes, strict=True))):
         if episodes:
             datasets.write_card(folder)
         else:
             print(
-                f"{folder.name}: no full episode was written in {num_steps} steps. The partial one "
-                "is kept in the checkpoint: call with a larger num_steps to continue it"
+                f"{folder.name}: no full episode was written in {configs[0].num_steps} steps. The "
+                "partial one is kept in the checkpoint: call with a larger num_steps to continue it"
             )
+
+
+def _is_collected(config: PretrainConfig, folder: Path) -> bool:
+    card = datasets.read_card(folder)
+    return bool(card) and card["num_steps"] >= config.num_steps
 
 
 def train_offline(

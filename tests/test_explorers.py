@@ -5,11 +5,12 @@ import math
 import pytest
 import torch
 
+from belib.agents import explain
 from belib.agents.apt import APT
 from belib.agents.ddpg import DDPG
 from belib.agents.rnd import RND, RunningMoments
 from belib.agents.smm import SMM
-from belib.config import PretrainConfig
+from belib.config import OBJECTIVES, PretrainConfig
 from belib.replay import Batch
 
 OBS, ACTION, SKILLS, SIZE = 5, 2, 3, 32
@@ -188,3 +189,12 @@ def test_ddpg_learns_from_the_rewards_in_replay():
         agent.update(Batch(obs, action, reward, torch.zeros(1, 64), obs))
     error = (agent.act(obs, explore=False) - obs[..., :ACTION].tanh()).abs().mean()
     assert error < 0.2  # random actions are off by 0.65, zero actions by 0.54
+
+
+def test_every_objective_is_explained_with_its_numbers():
+    told = {o: explain(PretrainConfig(objective=o)) for o in OBJECTIVES if o != "task"}
+    assert r"\beta = (\log 512)^{1 - \alpha} = 2.498" in told["behavioral"]
+    assert "beyond a peak" not in told["behavioral"]
+    assert "beyond a peak" in explain(PretrainConfig(alpha=2.0))
+    assert "4 skills" in told["smm"]
+    assert "walker_run" in explain(PretrainConfig(objective="task", task="walker_run"))

@@ -179,3 +179,23 @@ def test_metrics_have_a_row_an_episode_for_every_objective(small_pretrain, tmp_p
         assert metrics["step"].tolist() == [1000, 2000]
         assert np.isfinite(metrics.iloc[1].astype(float)).all()
         assert {"intrinsic_reward", "representation_scale"} <= set(metrics)
+
+
+@pytest.mark.parametrize(
+    "domain",
+    ["quadruped", *(pytest.param(d, marks=pytest.mark.slow) for d in ("cheetah", "point_mass"))],
+)
+def test_other_domains_collect_with_every_agent(small_pretrain, tmp_path, domain):
+    sizes = {"domain": domain, "num_steps": 1100, "random_steps": 900, "update_every": 50}
+    configs = [small_pretrain(objective=o, **sizes) for o in ("behavioral", "rnd", "smm")]
+    for folder in pretrain(configs, runs_dir=tmp_path, progress=False):
+        episode = next(datasets.load(folder, domain=domain).episodes())
+        sizes = {"quadruped": (78, 12, 57), "cheetah": (17, 6, 18), "point_mass": (4, 2, 4)}
+        found = tuple(episode[key].shape[1] for key in ("observation", "action", "physics"))
+        assert found == sizes[domain]
+
+
+@pytest.mark.parametrize("name", ["jaco", "walker_flip"])
+def test_urlbs_own_environments_are_named_as_such(name):
+    with pytest.raises(ValueError, match="one of URLB's own"):
+        (envs.split_task if "_" in name else envs.primal_task)(name)

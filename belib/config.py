@@ -6,11 +6,12 @@ wrong value, type or name is refused when the object is built, before any time i
 
 import ast
 import difflib
+import itertools
 import math
 import types
 import typing
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -18,7 +19,7 @@ import yaml
 
 from belib import paths
 
-OBJECTIVES = ("behavioral", "renyi", "shannon", "random")
+OBJECTIVES = ("behavioral", "renyi", "shannon", "rnd", "smm", "random", "task")
 ALGORITHMS = ("td3",)
 
 POSITIVE = ("positive and finite", lambda value: 0 < value < math.inf)
@@ -137,6 +138,9 @@ class PretrainConfig(LearnerConfig):
         0.5, "Prelec's alpha, of the behavioral objective", source="section 5", rule=POSITIVE
     )
     q: float = setting(0.5, "Renyi's order, of that objective", source="section 5", rule=POSITIVE)
+    task: str = setting(
+        "", "whose reward the task objective learns (the online reference)", source="section 5"
+    )
     num_steps: int = setting(
         500_000, "environment steps", unit="steps", source="section 5", rule=AT_LEAST_ONE
     )
@@ -153,7 +157,7 @@ class PretrainConfig(LearnerConfig):
         1_000_000, "replay rows", unit="rows", source="table 2", rule=AT_LEAST_TWO
     )
     representation_dim: int = setting(
-        512, "APT's representation; M of Prelec's beta", source="table 2", rule=AT_LEAST_TWO
+        512, "APT's and RND's; M of Prelec's beta", source="table 2", rule=AT_LEAST_TWO
     )
     k: int = setting(
         12, "neighbours averaged, self counted", source="table 2; URLB", rule=AT_LEAST_ONE
@@ -164,11 +168,38 @@ class PretrainConfig(LearnerConfig):
         source="ours",
         rule=one_of(("none", "rms")),
     )
+    convention: str = setting(
+        "urlb",
+        "URLB's code, or the papers where it differs: see belib.agents.ddpg",
+        source="URLB",
+        rule=one_of(("urlb", "corrected")),
+    )
+    rnd_obs_clip: float = setting(
+        5.0, "RND's clip of scaled observations", source="table 2", rule=POSITIVE
+    )
+    skill_dim: int = setting(4, "SMM's skills", unit="skills", source="table 2", rule=AT_LEAST_TWO)
+    discriminator_learning_rate: float = setting(
+        1e-3, "SMM's, of the discriminator of skills", source="table 2", rule=POSITIVE
+    )
+    vae_learning_rate: float = setting(
+        1e-2, "SMM's, of the autoencoder of states", source="table 2", rule=POSITIVE
+    )
+    label: str = setting(
+        "",
+        "tells datasets of equal objective and seed apart, as `long`",
+        source="ours",
+        rule=("letters and digits, or empty", lambda value: value == "" or value.isalnum()),
+    )
 
     def __post_init__(self):
         super().__post_init__()
         if self.k >= self.batch_size:
             raise ValueError(f"k must be below batch_size = {self.batch_size}, got {self.k}")
+        if (self.objective == "task") != bool(self.task):
+            raise ValueError(
+                f"task must be given for the objective task, and for no other, got {self.task!r} "
+                f"for {self.objective}"
+            )
         if self.replay_capacity <= self.n_step:
             raise ValueError(
                 f"replay_capacity must exceed n_step = {self.n_step}, got {self.replay_capacity}"
@@ -181,9 +212,10 @@ class PretrainConfig(LearnerConfig):
 
     @property
     def dataset(self) -> str:
-        """The dataset's name: `behavioral-0.5-s0`, `renyi-2-s0`, `shannon-s0`, `random-s0`."""
-        parameter = () if self.parameter is None else (f"{self.parameter:.12g}",)
-        return "-".join((self.objective, *parameter, f"s{self.seed}"))
+        """The dataset's name: `behavioral-0.5-s0`, `shannon-long-s0`, `task-walker_run-s0`."""
+        parameter = "" if self.parameter is None else f"{self.parameter:.12g}"
+        parts = (self.objective, parameter, self.task, self.label, f"s{self.seed}")
+        return "-".join(part for part in parts if part)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,6 +242,25 @@ class OfflineConfig(LearnerConfig):
 def scales(stage: str) -> list[str]:
     """The scales that `params/` has for a stage (`04_pretrain`), by name."""
     return sorted(path.name.split(".")[1] for path in paths.ROOT.glob(f"params/{stage}.*.yaml"))
+
+
+def paper_grid(scale: str, **overrides: Any) -> list[PretrainConfig]:
+    """The datasets of `params/grid.yaml` at a scale, with `overrides` for all (`seed`, `domain`).
+
+    Those of one domain and equal `num_steps` can be members of one `pretrain` call.
+    """
+    grid = yaml.safe_load((paths.ROOT / "params" / "grid.yaml").read_text())
+    domains = [overrides.pop("domain")] if "domain" in overrides else grid["domains"]
+    configs = []
+    for domain, entry in itertools.product(domains, grid["datasets"]):
+        lists = {name: value for name, value in entry.items() if isinstance(value, list)}
+        single = {name: value for name, value in entry.items() if name not in lists}
+        times = single.pop("times", 1)
+        for values in itertools.product(*lists.values()):
+            fields = {**single, **dict(zip(lists, values, strict=True)), **overrides}
+            config = PretrainConfig.at_scale(scale, domain=domain, **fields)
+            configs.append(replace(config, num_steps=times * config.num_steps))
+    return configs
 
 
 def check_type(name: str, value: Any, annotation: Any) -> Any:

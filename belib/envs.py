@@ -4,7 +4,7 @@ import functools
 import os
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -18,18 +18,24 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # glfw warns where there is no display; nothing here renders
     from dm_control import suite
     from dm_control.mujoco.index import FieldIndexer
+    from dm_control.rl.control import PhysicsError as PhysicsError
     from dm_control.utils import rewards as dm_rewards
 
 # The pretraining task whose reward stands in the episode files (URLB's choice).
 PRIMAL_TASKS = {"walker": "walker_stand", "quadruped": "quadruped_walk"}
 
+# What URLB's custom environments have and dm_control's suite does not.
+_ONLY_IN_URLB = (
+    *("jaco", "walker_flip", "quadruped_stand", "quadruped_jump", "quadruped_roll"),
+    *("cheetah_flip", "cheetah_flip_backward", "cheetah_run_backward"),
+    *("hopper_flip", "hopper_flip_backward", "hopper_hop_backward"),
+)
+
 # Everything that determines the rest of a simulation, warm starts of the solver included.
 _FULL_STATE = mujoco.mjtState.mjSTATE_INTEGRATION
 
-# What an episode file's `physics` holds: [qpos, qvel, act].
-_PHYSICS_STATE = int(
-    mujoco.mjtState.mjSTATE_QPOS | mujoco.mjtState.mjSTATE_QVEL | mujoco.mjtState.mjSTATE_ACT
-)
+# What an episode file keeps: dm_control's `physics.get_state()`, in one call.
+_PHYSICS = mujoco.mjtState.mjSTATE_QPOS | mujoco.mjtState.mjSTATE_QVEL | mujoco.mjtState.mjSTATE_ACT
 
 # What rewards read of a state: places, velocities and their sensors; no contacts and no forces.
 _STAGES = (
@@ -61,14 +67,20 @@ def split_task(task: str) -> tuple[str, str]:
     """`walker_stand` -> (`walker`, `stand`); ValueError for a task that dm_control lacks."""
     names = {f"{domain}_{name}": (domain, name) for domain, name in suite.ALL_TASKS}
     if task not in names:
-        raise ValueError(f"dm_control's suite has no task {unknown_name(task, names)}")
+        raise ValueError(f"dm_control's suite has no task {_not_there(task, names)}")
     return names[task]
+
+
+def _not_there(name: str, known: Iterable[str]) -> str:
+    if name in _ONLY_IN_URLB or name.startswith("jaco"):
+        return f"{name!r}: it is one of URLB's own, which are not part of dm_control"
+    return unknown_name(name, known)
 
 
 def primal_task(domain: str) -> str:
     """The task whose reward is stored at collection; ValueError for an unknown domain."""
     if domain not in suite.TASKS_BY_DOMAIN:
-        near = unknown_name(domain, suite.TASKS_BY_DOMAIN)
+        near = _not_there(domain, suite.TASKS_BY_DOMAIN)
         raise ValueError(f"dm_control's suite has no domain {near}")
     return PRIMAL_TASKS.get(domain, f"{domain}_{suite.TASKS_BY_DOMAIN[domain][0]}")
 
@@ -89,6 +101,16 @@ def domain_sizes(domain: str) -> dict[str, int]:
     """Numbers in a row of a domain's `observation`, `action` and `physics`."""
     env = Environment(primal_task(domain), 0)
     return {"observation": env.obs_dim, "action": env.action_dim, "physics": env.physics_dim}
+
+
+def observation_names(domain: str) -> list[str]:
+    """A name for each of the numbers of an observation: `height`, `velocity 3`."""
+    env = _load(primal_task(domain), 0, flat=False)
+    names = []
+    for name, spec in env.observation_spec().items():
+        size = int(np.prod(spec.shape))
+        names += [name] if size == 1 else [f"{name} {i}" for i in range(size)]
+    return names
 
 
 class Environment:
@@ -131,18 +153,22 @@ class Environment:
             found.observation["observations"].astype(np.float32),
             0.0 if found.reward is None else found.reward,
             1.0 if found.discount is None else found.discount,
-            self._env.physics.get_state(),
+            self._state(_PHYSICS),
             found.last(),
         )
 
+    def _state(self, parts: int) -> np.ndarray:
+        """Parts of the simulation's state, by MuJoCo's flags."""
+        model, data = self.physics.model.ptr, self.physics.data.ptr
+        found = np.empty(mujoco.mj_stateSize(model, parts))
+        mujoco.mj_getState(model, data, found, parts)
+        return found
+
     def state(self) -> dict[str, Any]:
         """The simulation and the stream of starting states, in tensors and plain numbers."""
-        model, data = self.physics.model.ptr, self.physics.data.ptr
-        simulation = np.empty(mujoco.mj_stateSize(model, _FULL_STATE))
-        mujoco.mj_getState(model, data, simulation, _FULL_STATE)
         _, key, *rest = self._env.task.random.get_state()
         return {
-            "simulation": torch.from_numpy(simulation),
+            "simulation": torch.from_numpy(self._state(_FULL_STATE)),
             "steps": int(self._env._step_count),
             "random_key": torch.from_numpy(key.astype(np.int64)),
             "random_rest": list(rest),
@@ -184,13 +210,13 @@ class TaskRewards:
         Only the stages of the simulation that rewards read are computed (`_STAGES`).
         """
         model, data = self._physics.model.ptr, self._physics.data.ptr
-        size = mujoco.mj_stateSize(model, _PHYSICS_STATE)
+        size = mujoco.mj_stateSize(model, _PHYSICS)
         if states.shape[-1] != size:
             raise ValueError(f"physics states must have {size} numbers, got {states.shape[-1]}")
         rewards = []
         with _fast_rewards():
             for state in states:
-                mujoco.mj_setState(model, data, state, _PHYSICS_STATE)
+                mujoco.mj_setState(model, data, state, _PHYSICS)
                 for stage in _STAGES:
                     stage(model, data)
                 rewards.append([task.get_reward(self._physics) for task in self._tasks])
@@ -248,10 +274,10 @@ def _fast_rewards() -> Iterator[None]:
         dm_rewards.tolerance, FieldIndexer._convert_key = _TOLERANCE, _CONVERT_KEY
 
 
-def _load(task: str, seed: int) -> Any:
+def _load(task: str, seed: int, *, flat: bool = True) -> Any:
     random = {"random": np.random.RandomState(seed % 2**32)}
-    flat = {"flat_observation": True}
-    return suite.load(*split_task(task), task_kwargs=random, environment_kwargs=flat)
+    options = {"flat_observation": flat}
+    return suite.load(*split_task(task), task_kwargs=random, environment_kwargs=options)
 
 
 @functools.cache

@@ -28,6 +28,8 @@ class Batch(NamedTuple):
     """(M, B): gamma^n times the n discounts."""
     next_obs: Tensor
     """(M, B, obs_dim): n steps later."""
+    path: Tensor | None = None
+    """(M, B, n + 1, obs_dim): all states from obs to next_obs."""
 
 
 class Replay:
@@ -137,4 +139,5 @@ class Replay:
         through = (self.discount * discount[..., 1:, 0]).cumprod(-1)  # discount[t+1..t+j] gamma^j
         before = torch.cat([torch.ones_like(through[..., :1]), through[..., :-1]], -1)
         total = (reward * before).sum(-1)
-        return Batch(obs[..., 0, :], action[..., 1, :], total, through[..., -1], obs[..., -1, :])
+        ends = obs[..., 0, :], action[..., 1, :], total, through[..., -1], obs[..., -1, :]
+        return Batch(*ends, path=obs)

@@ -50,6 +50,13 @@ def check_folders(folders: Sequence[Path], configs: Sequence[Config]) -> None:
             )
 
 
+def members(folder: Path) -> list[str]:
+    """The names of all members of the run whose checkpoint a folder has, none without one."""
+    if not (folder / CHECKPOINT).exists():
+        return []
+    return torch.load(folder / CHECKPOINT, map_location="cpu", weights_only=True)["members"]
+
+
 def open_folders(folders: Sequence[Path], configs: Sequence[Config]) -> dict[str, Any] | None:
     """Make checked folders ready for a run of `configs`; its checkpoint, or None where it begins.
 

@@ -18,7 +18,9 @@ def batch(members=1, size=32, seed=0):
         return torch.randn(members, size, *shape, generator=g)
 
     discount = torch.full((members, size), 0.97)
-    return Batch(normal(OBS), normal(ACTION).tanh(), normal(), discount, normal(OBS))
+    path = torch.stack([normal(OBS) for _ in range(4)], 2)
+    ends = path[:, :, 0], normal(ACTION).tanh(), normal(), discount, path[:, :, -1]
+    return Batch(*ends, path=path)
 
 
 def apt(seeds=(0,), **changes):
@@ -112,15 +114,15 @@ def test_apt_rewards_the_mean_distance_with_self_counted():
     distances = torch.cdist(representation, representation).fill_diagonal_(0)
     mean = distances.sort(-1).values[:, :4].mean(-1)
     expected = reward_function(agent.config)(mean)
-    found, _ = agent.intrinsic_reward(data)
+    found, _ = agent.intrinsic_reward(data.obs)
     torch.testing.assert_close(found[0].double(), expected, rtol=1e-4, atol=1e-7)
 
 
 def test_apt_rewards_obs_and_not_next_obs():
     agent, data = apt(), batch()
-    reward, _ = agent.intrinsic_reward(data)
-    same, _ = agent.intrinsic_reward(data._replace(next_obs=data.next_obs + 1))
-    other, _ = agent.intrinsic_reward(data._replace(obs=data.obs * 2))
+    reward, _ = agent.intrinsic_return(data)
+    same, _ = agent.intrinsic_return(data._replace(next_obs=data.next_obs + 1))
+    other, _ = agent.intrinsic_return(data._replace(obs=data.obs * 2))
     assert torch.equal(reward, same)
     assert not torch.equal(reward, other)
 
@@ -130,7 +132,7 @@ def test_members_may_differ_in_objective():
     configs = [PretrainConfig(objective=o, **shared) for o in ("behavioral", "renyi", "shannon")]
     agent, one = APT(OBS, ACTION, configs), batch()
     data = Batch(*(part.expand(3, *part.shape[1:]) for part in one))
-    reward, metrics = agent.intrinsic_reward(data)
+    reward, metrics = agent.intrinsic_reward(data.obs)
     torch.testing.assert_close(metrics["knn_distance"], metrics["knn_distance"][:1].expand(3))
     assert len(set(reward.mean(1).tolist())) == 3
 
@@ -144,7 +146,7 @@ def test_the_icm_learns_to_predict():
 def test_rms_scaled_rewards_have_unit_size():
     agent = apt(intrinsic_reward_scale="rms")
     for step in range(20):
-        reward, metrics = agent.intrinsic_reward(batch(seed=step))
+        reward, metrics = agent.intrinsic_return(batch(seed=step))
     assert reward.square().mean().sqrt() == pytest.approx(1, rel=0.2)
     assert metrics["intrinsic_reward"].item() < 0.5  # logged before it is scaled
 

@@ -10,8 +10,10 @@ from belib.config import (
     PretrainConfig,
     check_parameters,
     check_type,
+    paper_grid,
     scales,
 )
+from belib.figures.style import ALPHAS, QS
 
 STAGES = (PretrainConfig, OfflineConfig)
 
@@ -30,8 +32,13 @@ def test_defaults_are_the_papers_tables():
         "representation_dim": 512,
         "k": 12,
         "num_steps": 500_000,
+        "rnd_obs_clip": 5.0,
+        "skill_dim": 4,
+        "discriminator_learning_rate": 1e-3,
+        "vae_learning_rate": 1e-2,
     }
     what_it_leaves_out = {"n_step": 3, "random_steps": 4000, "intrinsic_reward_scale": "none"}
+    what_it_leaves_out |= {"convention": "urlb"}
     config = dataclasses.asdict(PretrainConfig())
     for name, value in {**table_2, **what_it_leaves_out}.items():
         assert config[name] == value, name
@@ -146,3 +153,24 @@ def test_notebook_parameters():
         check_parameters(namespace("# Parameters\nalhpa = 0.7\n", alhpa=0.7))
     with pytest.raises(TypeError, match="alpha should be float, got 'half'"):
         check_parameters(namespace("# Parameters\nalpha = 'half'\n", alpha="half"))
+
+
+def test_the_papers_grid_names_each_dataset_once():
+    configs = paper_grid("paper")
+    assert len(configs) == 2 * (17 + 4)
+    assert len({(config.domain, config.dataset) for config in configs}) == len(configs)
+    assert sorted({c.alpha for c in configs if c.objective == "behavioral"}) == list(ALPHAS)
+    assert sorted({c.q for c in configs if c.objective == "renyi"}) == list(QS)
+    lengths = {config.dataset: config.num_steps for config in configs}
+    assert lengths.pop("shannon-long-s0") == 3_000_000
+    assert set(lengths.values()) == {500_000}
+
+
+def test_the_grid_takes_scales_and_overrides():
+    configs = paper_grid("laptop", domain="walker", seed=3)
+    assert len(configs) == 21
+    assert {(config.domain, config.seed, config.scale) for config in configs} == {
+        ("walker", 3, "laptop")
+    }
+    with pytest.raises(ValueError, match="scale must be one of"):
+        paper_grid("huge")

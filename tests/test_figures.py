@@ -71,9 +71,43 @@ def test_learning_curves_show_every_seed_and_their_mean(table):
 
 def test_collection_curves_leave_out_what_was_not_measured():
     metrics = pd.DataFrame({"step": [1000, 2000], "return_walker_stand": [100.0, 150.0]})
-    left, right = figures.collection_curves(metrics, "walker")
-    assert not left.lines
+    left, middle, right = figures.collection_curves(metrics, "walker")
+    assert not left.lines + middle.lines
     assert right.lines[0].get_ydata().tolist() == [100, 150]
+
+
+def test_objectives_stand_in_one_order_with_their_colours():
+    configs = [PretrainConfig(objective=o) for o in ("random", "rnd", "behavioral", "shannon")]
+    metrics = [pd.DataFrame({"step": [1, 2], "return_walker_run": [9.0, i]}) for i in range(4)]
+    (ax,) = figures.objective_curves(metrics, configs, ["walker_run"])
+    labels = [line.get_label() for line in ax.lines]
+    assert labels == ["SE", "BE α = 0.5", "RND", "random actions"]
+    assert [line.get_ydata()[1] for line in ax.lines] == [3, 2, 1, 0]
+    assert ax.lines[1].get_color() == figures.objective_color("behavioral", 0.5)
+
+
+def test_histograms_show_the_observations_that_differ_most(walker_dataset):
+    same = walker_dataset("a", lambda obs: obs)
+    moved = walker_dataset("b", lambda obs: obs + 9 * (np.arange(24) == 14))
+    axes = figures.state_histograms(moved, same)
+    assert axes[0, 0].get_title() == "height: 1.00"
+    assert all(ax.get_title().endswith("0.00") for ax in axes.flat[1:])
+
+
+@pytest.fixture
+def walker_dataset(tmp_path):
+    """A dataset of one episode whose normal observations a function changes."""
+
+    def make(name, change):
+        rows, generator = np.zeros((101, 1)), np.random.default_rng(0)
+        obs, physics = change(generator.normal(size=(101, 24))), np.zeros((101, 18))
+        pairs = zip(datasets.DTYPES.items(), (obs, rows, rows, rows, physics), strict=True)
+        episode = {key: array.astype(dtype) for (key, dtype), array in pairs}
+        folder = tmp_path / "walker" / name
+        datasets.write_episode(folder, 0, episode, {})
+        return datasets.load(folder)
+
+    return make
 
 
 def test_torso_map_shows_two_datasets_with_equal_limits(tmp_path):

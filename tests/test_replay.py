@@ -21,7 +21,7 @@ def replay(n_step=1, capacity=100, **options):
 def test_alignment_of_action_reward_and_next_observation():
     memory = replay()
     memory.add_episode(0, counting_episode(0, 10))
-    obs, action, reward, discount, next_obs = memory.sample(500, Streams([0], "replay"))
+    obs, action, reward, discount, next_obs, _ = memory.sample(500, Streams([0], "replay"))
     assert torch.equal(action, obs + 1)
     assert torch.equal(reward, (obs + 1)[..., 0])
     assert torch.equal(next_obs, obs + 1)
@@ -32,7 +32,7 @@ def test_alignment_of_action_reward_and_next_observation():
 def test_three_steps_by_hand():
     memory = replay(n_step=3)
     memory.add_episode(0, counting_episode(0, 3))
-    obs, _, reward, discount, next_obs = memory.sample(4, Streams([0], "replay"))
+    obs, _, reward, discount, next_obs, _ = memory.sample(4, Streams([0], "replay"))
     assert (obs == 0).all()
     assert (next_obs == 3).all()
     torch.testing.assert_close(reward, torch.full_like(reward, 1 + 0.99 * 2 + 0.99**2 * 3))

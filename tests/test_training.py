@@ -78,12 +78,20 @@ def test_same_seed_same_bytes_and_other_seed_other_data(small_pretrain, tmp_path
     assert one != other
 
 
-@pytest.mark.parametrize("stop", [pytest.param(50, marks=pytest.mark.slow), 1000, 1537])
+@pytest.mark.parametrize(
+    ("objective", "stop"),
+    [
+        pytest.param("behavioral", 50, marks=pytest.mark.slow),
+        ("behavioral", 1000),
+        ("rnd", 1537),
+        ("smm", 1537),
+    ],
+)
 def test_an_interrupted_collection_ends_in_the_same_bytes(
-    small_pretrain, tmp_path, monkeypatch, stop
+    small_pretrain, tmp_path, monkeypatch, objective, stop
 ):
     """Before the first episode's end, exactly at it, and in the second one."""
-    config = small_pretrain(random_steps=200)
+    config = small_pretrain(random_steps=200, objective=objective)
     (straight,) = pretrain(config, runs_dir=tmp_path / "straight", progress=False)
     options = {"runs_dir": tmp_path / "stopped", "progress": False, "checkpoint_minutes": 0.002}
     with monkeypatch.context() as patch:
@@ -116,8 +124,9 @@ def test_a_run_killed_at_any_moment_ends_in_the_same_bytes(small_pretrain, tmp_p
 
 
 @pytest.mark.slow
-def test_a_run_killed_twenty_times_ends_in_the_same_bytes(small_pretrain, tmp_path):
-    config = small_pretrain(num_steps=10_000, random_steps=200, objective="renyi")
+@pytest.mark.parametrize("objective", ["renyi", "rnd", "smm", "random"])
+def test_a_run_killed_twenty_times_ends_in_the_same_bytes(small_pretrain, tmp_path, objective):
+    config = small_pretrain(num_steps=10_000, random_steps=200, objective=objective)
     (straight,) = pretrain(config, runs_dir=tmp_path / "straight", progress=False)
     delays = np.random.default_rng(0).uniform(0.3, 1.5, 20)
     killed = kill_and_resume(config, tmp_path / "killed", delays)
@@ -150,7 +159,8 @@ def test_members_collect_as_if_alone(small_pretrain, tmp_path):
         (found,), (expected,) = (datasets.load(f).episodes() for f in (folder, alone))
         for key in datasets.DTYPES:
             assert np.array_equal(found[key][:901], expected[key][:901])
-        np.testing.assert_allclose(found["action"], expected["action"], atol=1e-2)
+        # A simulation doubles a difference many times in what follows: other CPUs, other moments.
+        np.testing.assert_allclose(found["action"][:951], expected["action"][:951], atol=1e-2)
 
 
 def test_a_member_of_a_group_is_not_taken_for_a_run_of_its_own(small_pretrain, tmp_path):

@@ -1,1 +1,39 @@
 """Reward-free agents that collect data, as URLB has them."""
+
+from belib.config import PretrainConfig
+from belib.weighting import prelec_beta
+
+_APT = (
+    r"$R$ is the mean distance from a state to its $k = {k}$ nearest in a batch of {batch_size}, "
+    "in a representation of {representation_dim} numbers that is itself being learnt: its unit "
+    "changes as it is learnt, so the reward's size says little."
+)
+_TEXTS = {
+    "behavioral": "**Behavioral entropy.** The agent is paid $r = R\\, e^{{-\\beta L^\\alpha}} "
+    "L^\\alpha$ with $L = \\log(1 + R)$, $\\alpha = {alpha:g}$ and $\\beta = (\\log "
+    "{representation_dim})^{{1 - \\alpha}} = {beta:.4g}$. {bend} " + _APT,
+    "renyi": "**Rényi entropy.** The agent is paid the q-logarithm $r = ((1 + R)^{{1 - q}} - 1) / "
+    "(1 - q)$ with $q = {q:g}$; $q = 1$ would be Shannon's. " + _APT,
+    "shannon": "**Shannon entropy.** The agent is paid $r = \\log(1 + R)$. " + _APT,
+    "rnd": "**Random network distillation.** The agent is paid where a predictor of a fixed random "
+    "network still errs: the squared error over the running standard deviation of all errors. What "
+    "has been seen often is predicted well and pays little.",
+    "smm": "**State marginal matching.** Each episode has one of {skill_dim} skills. The agent is "
+    "paid for states that an autoencoder reconstructs badly, and by what a discriminator of skills "
+    "makes of them. The error sums over unscaled sensors, so fast joints decide it, and nothing "
+    "keeps the reward near 1.",
+    "random": "**Nothing.** Actions are uniformly random: the floor for all that learn.",
+    "task": "**A task.** The agent is paid {task}'s own reward: an online reference, not an "
+    "exploring agent.",
+}
+_BEND = (
+    "It grows with $R$ everywhere.",
+    "It falls again beyond a peak: the most novel states are not the best paid.",
+)
+
+
+def explain(config: PretrainConfig) -> str:
+    """What a config's objective pays for, in Markdown with its numbers."""
+    beta = prelec_beta(config.alpha, config.representation_dim)
+    numbers = {**vars(config), "beta": beta, "bend": _BEND[config.alpha > 1]}
+    return _TEXTS[config.objective].format(**numbers)

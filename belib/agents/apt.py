@@ -1,9 +1,8 @@
 """Active pre-training (Liu and Abbeel 2021) as URLB's `icm_apt` has it, for rewards of distances.
 
 A state's reward is a function of the mean distance to its k nearest neighbours among the states of
-its batch, in a representation that an intrinsic curiosity module learns. As in URLB the state is
-counted as its own neighbour at distance 0, the state rewarded is s_t, and with n-step returns only
-r(s_t) enters the target.
+its batch, in a representation that an intrinsic curiosity module learns. The state rewarded is s_t;
+what else URLB does is in `belib.agents.ddpg`.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,10 +12,10 @@ import torch
 from torch import Tensor, nn
 
 from belib.actor_critic import Metrics
-from belib.agents.ddpg import DDPG
+from belib.agents.ddpg import Explorer
 from belib.config import PretrainConfig
 from belib.knn import knn_distances
-from belib.networks import RunningRMS, Trunk, mlp
+from belib.networks import Trunk, mlp
 from belib.replay import Batch
 from belib.rewards import behavioral_reward, renyi_reward, shannon_reward
 from belib.streams import Streams
@@ -33,7 +32,7 @@ def reward_function(config: PretrainConfig) -> Callable[[Tensor], Tensor]:
     return shannon_reward
 
 
-class APT(DDPG):
+class APT(Explorer):
     """Members may differ in objective, alpha, q and seed."""
 
     def __init__(self, obs_dim: int, action_dim: int, configs: Sequence[PretrainConfig]):
@@ -43,24 +42,23 @@ class APT(DDPG):
         self.icm = ICM(self.streams, *sizes)
         self.optimizers["icm"] = self.adam(self.icm)
         self.rewards = [reward_function(config) for config in configs]
-        self.rms = RunningRMS(len(configs)) if config.intrinsic_reward_scale == "rms" else None
 
     def update_representation(self, batch: Batch) -> Metrics:
-        """Train the representation to predict the state n steps on, and the action between."""
-        forward_error, inverse_error = self.icm(batch.obs, batch.action, batch.next_obs)
+        """Train the representation to predict a later state, and the action that led there."""
+        later = batch.next_obs if self.config.convention == "urlb" else batch.path[:, :, 1]
+        forward_error, inverse_error = self.icm(batch.obs, batch.action, later)
         loss = forward_error + inverse_error
         return self.descend("icm", loss, {"icm_loss": loss})
 
-    @torch.no_grad()
-    def intrinsic_reward(self, batch: Batch) -> tuple[Tensor, Metrics]:
+    def intrinsic_reward(self, obs: Tensor) -> tuple[Tensor, Metrics]:
         """Each member's reward of the mean distance to its k nearest neighbours."""
-        representation = self.icm.trunk(batch.obs)
-        nearest = knn_distances(representation, k=self.config.k, exclude_self=False)
+        representation = self.icm.trunk(obs)
+        exclude_self = self.config.convention == "corrected"
+        nearest = knn_distances(representation, k=self.config.k, exclude_self=exclude_self)
         distance = nearest.mean(-1)
         reward = torch.stack([pay(own) for pay, own in zip(self.rewards, distance, strict=True)])
-        metrics = {"knn_distance": distance.mean(-1), "intrinsic_reward": reward.mean(-1)}
-        if self.rms is not None:
-            reward = self.rms(reward)
+        variance = representation.var(1, correction=0).sum(-1)
+        metrics = {"knn_distance": distance.mean(-1), "representation_scale": variance.sqrt()}
         return reward, metrics
 
 

@@ -1,12 +1,13 @@
 """Figures: tables and arrays in, matplotlib Axes out; one function a figure."""
 
-from belib.figures.learning import (
+from belib.figures.collection import (
     collection_curves,
     frame_strip,
-    learning_curves,
-    returns,
+    objective_curves,
+    state_histograms,
     torso_map,
 )
+from belib.figures.learning import learning_curves, returns
 from belib.figures.style import (
     caption,
     objective_color,
@@ -36,12 +37,14 @@ __all__ = [
     "frame_strip",
     "learning_curves",
     "objective_color",
+    "objective_curves",
     "objective_label",
     "objective_marker",
     "objective_order",
     "perceived_normal",
     "returns",
     "running_estimates",
+    "state_histograms",
     "torso_map",
     "uniform_on_part",
     "use_style",

@@ -18,7 +18,7 @@ from tqdm.auto import tqdm
 from belib import datasets, envs, paths, results, runs
 from belib.config import OfflineConfig, PretrainConfig
 from belib.training import loop
-from belib.training.collection import Collection
+from belib.training.collection import AGENTS, Collection
 from belib.training.evaluation import Evaluator
 from belib.training.learning import Learning
 
@@ -32,7 +32,10 @@ def pretrain(
     checkpoint_minutes: float = 5.0,
     progress: bool = True,
 ) -> list[Path]:
-    """Collect a dataset a config, the members in lockstep; returns their folders.
+    """Collect a dataset a config; returns their folders.
+
+    Members whose agents have the same networks (behavioral, renyi and shannon; each other
+    objective's seeds) are trained in lockstep, one such group after another.
 
     Args:
         configs: one config, or several that differ only in objective, alpha, q and seed.
@@ -46,25 +49,52 @@ def pretrain(
     """
     configs = [configs] if isinstance(configs, PretrainConfig) else list(configs)
     runs.check_members(configs)
-    envs.primal_task(configs[0].domain)
+    _check_objectives(configs)
     folders = [datasets.dataset_folder(runs_dir, c.domain, c.dataset) for c in configs]
     runs.check_folders(folders, configs)
-    num_steps, names = configs[0].num_steps, ", ".join(config.dataset for config in configs)
-    cards = [datasets.read_card(folder) for folder in folders]
-    if all(card and card["num_steps"] >= num_steps for card in cards):
-        print(f"{names}: finished already, {num_steps} steps in {folders[0].parent}")
-        return folders
-    options = {"checkpoint_minutes": checkpoint_minutes, "progress": progress}
+    members = list(zip(configs, folders, strict=True))
+    for agent in dict.fromkeys(AGENTS[config.objective] for config in configs):
+        group = [pair for pair in members if AGENTS[pair[0].objective] is agent]
+        _collect(group, checkpoint_minutes=checkpoint_minutes, progress=progress)
+    return folders
+
+
+def _check_objectives(configs: Sequence[PretrainConfig]) -> None:
+    envs.primal_task(configs[0].domain)
+    known = envs.domain_tasks(configs[0].domain)
+    for config in configs:
+        if config.task and config.task not in known:
+            raise ValueError(f"task must be one of {', '.join(known)}, got {config.task!r}")
+
+
+def _collect(group: Sequence[tuple[PretrainConfig, Path]], **options: float | bool) -> None:
+    """One lockstep run of the members of a group that are not finished."""
+    pending = [(config, folder) for config, folder in group if not _is_collected(config, folder)]
+    for config, folder in group:
+        if (config, folder) not in pending:
+            print(f"{folder.name}: finished already, {config.num_steps} steps in {folder.parent}")
+    if not pending:
+        return
+    # A run that was killed while it wrote its cards continues with all of its members.
+    begun = runs.members(pending[0][1])
+    pending = [pair for pair in group if pair in pending or pair[1].name in begun]
+    configs, folders = zip(*pending, strict=True)
+    names = ", ".join(folder.name for folder in folders)
     work = loop.run(Collection(configs, folders), configs, folders, names, "steps", **options)
-    for folder, episodes in zip(folders, work.episodes, strict=True):
+    # The first one's, which has the checkpoint, comes last.
+    for folder, episodes in reversed(list(zip(folders, work.episodes, strict=True))):
         if episodes:
             datasets.write_card(folder)
         else:
             print(
-                f"{folder.name}: no full episode was written in {num_steps} steps. The partial one "
-                "is kept in the checkpoint: call with a larger num_steps to continue it"
+                f"{folder.name}: no full episode was written in {configs[0].num_steps} steps. The "
+                "partial one is kept in the checkpoint: call with a larger num_steps to continue it"
             )
-    return folders
+
+
+def _is_collected(config: PretrainConfig, folder: Path) -> bool:
+    card = datasets.read_card(folder)
+    return bool(card) and card["num_steps"] >= config.num_steps
 
 
 def train_offline(

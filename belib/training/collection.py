@@ -1,19 +1,35 @@
 """One lockstep collection: environments, agent, replay and the episodes on their way to disk."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
+from tqdm.auto import tqdm
 
 from belib import datasets, paths
 from belib.agents.apt import APT
+from belib.agents.ddpg import DDPG
+from belib.agents.rnd import RND
+from belib.agents.smm import SMM
 from belib.config import PretrainConfig
-from belib.envs import Environment, TaskRewards, TimeStep, primal_task
+from belib.envs import Environment, PhysicsError, TaskRewards, TimeStep, primal_task
 from belib.replay import Replay
 from belib.streams import Streams, derive_seed
+
+AGENTS = {
+    "behavioral": APT,
+    "renyi": APT,
+    "shannon": APT,
+    "rnd": RND,
+    "smm": SMM,
+    "random": None,
+    "task": DDPG,
+}
+"""Who collects for an objective; members of one run have the same."""
 
 
 class Recorder:
@@ -54,21 +70,26 @@ class Collection:
 
     def __init__(self, configs: Sequence[PretrainConfig], folders: Sequence[Path]):
         self.config, self.folders = configs[0], folders
-        seeds, task = [config.seed for config in configs], primal_task(self.config.domain)
+        config, seeds = self.config, [config.seed for config in configs]
+        task, agent = primal_task(config.domain), AGENTS[config.objective]
         self.envs = [Environment(task, derive_seed(seed, "environment")) for seed in seeds]
-        sizes = (self.envs[0].obs_dim, self.envs[0].action_dim)
-        self.agent = None if self.config.objective == "random" else APT(*sizes, configs)
+        self.skill_dim = config.skill_dim if agent is SMM else 0
+        sizes = (self.envs[0].obs_dim + self.skill_dim, self.envs[0].action_dim)
+        self.agent = agent(*sizes, configs) if agent else None
         self.exploration = Streams(seeds, "exploration")
         self.draws = Streams(seeds, "replay")
-        config = self.config
+        self.skill_draws = Streams(seeds, "skill")
         capacity = min(config.replay_capacity, 2 * config.num_steps + 2)  # with rows of resets
         self.replay = Replay(
             len(configs), capacity, *sizes, n_step=config.n_step, discount=config.discount
         )
         self.task_rewards = TaskRewards(config.domain)
+        self.column = self.task_rewards.tasks.index(config.task or task)
         self.recorders: list[Recorder] = [None] * len(configs)
+        self.skills = [np.zeros(self.skill_dim, np.float32) for _ in configs]
         self.step = 0
         self.episodes = [0] * len(configs)
+        self.physics_errors = [0] * len(configs)
         self.history: list[list[dict[str, float]]] = [[] for _ in configs]
         self._sums: dict[str, torch.Tensor] = {}
         self._updates = torch.zeros(len(configs))
@@ -81,12 +102,24 @@ class Collection:
         if self.agent and learning and self.replay.count.all():
             self._count(self.agent.update(self.replay.sample(config.batch_size, self.draws)))
         self.step += 1
-        for member, env in enumerate(self.envs):
-            found = env.step(actions[member])
-            self._record(member, actions[member], found, self.task_rewards(env.physics))
-            if found.last:
-                self._write_episode(member)
-            self.obs[member] = self._reset(member) if found.last else found.obs
+        for member, action in enumerate(actions):
+            self._step(member, action)
+
+    def _step(self, member: int, action: np.ndarray) -> None:
+        """One environment step. A simulation that breaks down ends its episode before that step."""
+        try:
+            found = self.envs[member].step(action)
+        except PhysicsError as error:
+            self.physics_errors[member] += 1
+            name = self.folders[member].name
+            tqdm.write(f"{name}, step {self.step}: the episode ends here, {error}")
+            ended = True
+        else:
+            self._record(member, action, found, self.task_rewards(self.envs[member].physics))
+            ended = found.last
+        if ended and len(self.recorders[member].rows) > 1:
+            self._write_episode(member)
+        self.obs[member] = self._reset(member) if ended else self._seen(member, found.obs)
 
     def _actions(self) -> np.ndarray:
         """(M, action_dim): uniform at first, then the agent's with noise."""
@@ -96,12 +129,26 @@ class Collection:
         return self.agent.act(obs, explore=True)[:, 0].numpy()
 
     def _reset(self, member: int) -> np.ndarray:
-        """Start a member's episode; its first observation."""
+        """Start a member's episode, with a skill for SMM; what the agent sees first."""
         found = self.envs[member].reset()
+        if self.skill_dim:
+            drawn = self.skill_draws.generators[member]
+            skill = torch.randint(self.skill_dim, (), generator=drawn)
+            self.skills[member] = np.eye(self.skill_dim, dtype=np.float32)[skill]
         self.recorders[member] = Recorder(self.task_rewards.tasks)
         no_action = np.zeros(self.envs[member].action_dim, np.float32)
         self._record(member, no_action, found, np.zeros(len(self.task_rewards.tasks)), first=True)
-        return found.obs
+        return self._seen(member, found.obs)
+
+    def _seen(self, member: int, obs: np.ndarray) -> np.ndarray:
+        """Observations (obs_dim,) as the agent sees them: with its skill, if it has one."""
+        return np.concatenate([obs, self.skills[member]]) if self.skill_dim else obs
+
+    def _known_discount(self, discount: np.ndarray) -> np.ndarray:
+        """The environment's discounts as the agent learns them: see `belib.agents.ddpg`."""
+        return (
+            np.where(discount == 0, 1, discount) if self.config.convention == "urlb" else discount
+        )
 
     def _record(
         self,
@@ -113,7 +160,8 @@ class Collection:
         first: bool = False,
     ) -> None:
         self.recorders[member].add(action, found, rewards)
-        row = (found.obs, action, np.array([found.reward]), np.array([found.discount]))
+        reward, discount = rewards[self.column : self.column + 1], np.array([found.discount])
+        row = (self._seen(member, found.obs), action, reward, self._known_discount(discount))
         self.replay.add(member, *row, first=first)
 
     def _count(self, metrics: dict[str, torch.Tensor]) -> None:
@@ -124,7 +172,7 @@ class Collection:
 
     def _write_episode(self, member: int) -> None:
         """Put the finished episode on disk, and its returns and mean metrics in the history."""
-        episode, rewards = self.recorders[member].arrays()
+        episode, rewards = self._present_episode(member)
         datasets.write_episode(self.folders[member], self.episodes[member], episode, rewards)
         self.episodes[member] += 1
         row: dict[str, float] = {"step": self.step, "episode": self.episodes[member] - 1}
@@ -136,6 +184,8 @@ class Collection:
             row |= {key: float(value) for key, value in means.items()}
             for total in (*self._sums.values(), self._updates):
                 total[member] = 0
+        row["physics_errors"] = self.physics_errors[member]
+        self.physics_errors[member] = 0
         self.history[member].append(row)
 
     def write_tables(self) -> None:
@@ -150,6 +200,9 @@ class Collection:
             "agent": self.agent.state() if self.agent else {},
             "exploration": self.exploration.state(),
             "draws": self.draws.state(),
+            "skill_draws": self.skill_draws.state(),
+            "skills": torch.from_numpy(np.array(self.skills)),
+            "physics_errors": self.physics_errors,
             "envs": [env.state() for env in self.envs],
             "recorders": [recorder.state() for recorder in self.recorders],
             "episodes": self.episodes,
@@ -166,19 +219,44 @@ class Collection:
             self.agent.restore(state["agent"])
         self.exploration.restore(state["exploration"])
         self.draws.restore(state["draws"])
+        self.skill_draws.restore(state["skill_draws"])
+        self.skills = list(state["skills"].numpy())
+        self.physics_errors = state["physics_errors"]
         for member, env in enumerate(self.envs):
             env.restore(state["envs"][member])
             self.recorders[member].restore(state["recorders"][member])
-            self.obs[member] = self.recorders[member].rows[-1][0]
+            self.obs[member] = self._seen(member, self.recorders[member].rows[-1][0])
             self._restore_replay(member)
 
     def _restore_replay(self, member: int) -> None:
-        """Fill the replay memory from the episodes on disk and the one in progress."""
+        """Fill the replay memory from the episodes on disk, the last that fit, and the present."""
         self.replay.clear(member)
-        files = datasets.load(self.folders[member]).files if self.episodes[member] else ()
-        for file in files[: self.episodes[member]]:
-            self.replay.add_episode(member, datasets.read_episode(file))
-        self.replay.add_episode(member, self.recorders[member].arrays()[0])
+        present, rewards = self._present_episode(member)
+        paid = rewards[self.task_rewards.tasks[self.column]][:, None]
+        for episode, reward in (*self._stored_episodes(member), (present, paid)):
+            skill = episode.get("z", np.empty((len(reward), 0), np.float32))
+            obs = np.concatenate([episode["observation"], skill], -1)
+            discount = self._known_discount(episode["discount"])
+            self.replay.add(member, obs, episode["action"], reward, discount, first=True)
+
+    def _stored_episodes(self, member: int) -> list[tuple[dict[str, np.ndarray], np.ndarray]]:
+        """The last episodes on disk that fill the memory, each with the rewards (rows, 1) paid."""
+        if not self.episodes[member]:
+            return []
+        dataset, rows, count = datasets.load(self.folders[member]), 0, self.episodes[member]
+        while count and rows < self.replay.capacity:
+            count -= 1
+            rows += int(dataset.files[count].stem.split("_")[2]) + 1
+        needed = replace(dataset, files=dataset.files[count : self.episodes[member]])
+        paid = datasets.task_rewards(needed, [self.task_rewards.tasks[self.column]])
+        return list(zip(needed.episodes(), paid, strict=True))
+
+    def _present_episode(self, member: int) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+        """The arrays of the episode so far, its skill `z` among them, and its task rewards."""
+        episode, rewards = self.recorders[member].arrays()
+        if self.skill_dim:
+            episode["z"] = np.tile(self.skills[member], (len(episode["action"]), 1))
+        return episode, rewards
 
     def postfix(self) -> dict[str, float]:
         """The latest episode's intrinsic reward and return, averaged over members."""

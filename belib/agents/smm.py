@@ -1,0 +1,83 @@
+"""State marginal matching (Lee et al. 2019) as URLB has it.
+
+Each episode has a skill z, which actor and critic see beside the state. A state is worth how badly
+a variational autoencoder of (s, z) reconstructs it, as a stand-in for -log p(s, z), plus what a
+discriminator of skills says of it. The reconstruction error sums over unscaled sensors, the largest
+of which decide it, and the target distribution is uniform. Convention "urlb" or "corrected":
+`belib.agents.ddpg`.
+"""
+
+import math
+from collections.abc import Sequence
+
+from torch import Tensor, nn
+from torch.nn import functional
+
+from belib.actor_critic import Metrics
+from belib.agents.ddpg import Explorer
+from belib.config import PretrainConfig
+from belib.networks import Adam, mlp
+from belib.replay import Batch
+from belib.streams import Streams
+
+# Of URLB's autoencoder: widths of hidden layers and code, weight of the code's divergence.
+_VAE_HIDDEN, _CODE, _VAE_BETA = 150, 128, 0.5
+
+
+class SMM(Explorer):
+    """Members may differ in seed. Observations (M, B, obs_dim) end in the one-hot skill."""
+
+    learns_first = False
+
+    def __init__(self, obs_dim: int, action_dim: int, configs: Sequence[PretrainConfig]):
+        super().__init__(obs_dim, action_dim, configs)
+        config = self.config
+        self.sizes = [obs_dim - config.skill_dim, config.skill_dim]
+        hidden = config.hidden_dim
+        self.discriminator = mlp(self.streams, self.sizes[0], hidden, hidden, config.skill_dim)
+        self.vae = VAE(self.streams, obs_dim)
+        networks = {"discriminator": config.discriminator_learning_rate}
+        networks |= {"vae": config.vae_learning_rate}
+        for name, rate in networks.items():
+            self.optimizers[name] = Adam(getattr(self, name).parameters(), rate)
+
+    def update_representation(self, batch: Batch) -> Metrics:
+        """Train the autoencoder on states with their skills, the discriminator to tell skills."""
+        error, divergence = self.vae(batch.obs, self.streams)
+        loss = _VAE_BETA * divergence.mean(-1) + error.mean(-1) / batch.obs.shape[-1]
+        metrics = self.descend("vae", loss, {"vae_loss": loss})
+        loss = self.skill_error(batch.obs).mean(-1)
+        return metrics | self.descend("discriminator", loss, {"discriminator_loss": loss})
+
+    def intrinsic_reward(self, obs: Tensor) -> tuple[Tensor, Metrics]:
+        """Reconstruction error + log(skills) + the cross entropy of the skill, or - it."""
+        error, _ = self.vae(obs, self.streams)
+        sign = 1 if self.config.convention == "urlb" else -1
+        reward = error + math.log(self.config.skill_dim) + sign * self.skill_error(obs)
+        return reward, {"representation_scale": error.mean(-1)}
+
+    def skill_error(self, obs: Tensor) -> Tensor:
+        """(M, B): cross entropy of the skills given their states."""
+        state, skill = obs.split(self.sizes, -1)
+        logits = self.discriminator(state)
+        return -(functional.log_softmax(logits, -1) * skill).sum(-1)
+
+
+class VAE(nn.Module):
+    """A variational autoencoder (Kingma and Welling 2014) with unit-variance Gaussian output."""
+
+    def __init__(self, streams: Streams, dim: int):
+        super().__init__()
+        self.encoder = nn.Sequential(mlp(streams, dim, _VAE_HIDDEN, _VAE_HIDDEN), nn.ReLU())
+        self.mean = mlp(streams, _VAE_HIDDEN, _CODE)
+        self.log_variance = mlp(streams, _VAE_HIDDEN, _CODE)
+        self.decoder = mlp(streams, _CODE, _VAE_HIDDEN, _VAE_HIDDEN, dim)
+
+    def forward(self, x: Tensor, streams: Streams) -> tuple[Tensor, Tensor]:
+        """Inputs (M, B, dim) -> summed squared reconstruction errors and divergences, (M, B)."""
+        h = self.encoder(x)
+        mean, log_variance = self.mean(h), self.log_variance(h)
+        noise = streams.normal(*mean.shape[1:])
+        found = self.decoder(mean + (log_variance / 2).exp() * noise)
+        divergence = (mean.square() + log_variance.exp() - log_variance - 1).sum(-1) / 2
+        return (found - x).square().sum(-1), divergence

@@ -1,0 +1,201 @@
+"""What a collection records of each kind of agent, and of simulations that break down."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from belib import datasets, envs
+from belib.config import OBJECTIVES, PretrainConfig
+from belib.training import pretrain
+from belib.training.collection import AGENTS, Collection
+
+
+def test_one_call_collects_for_all_objectives(small_pretrain, tmp_path, capsys):
+    """Those whose agents have the same networks in lockstep, one group after the other."""
+    objectives = ("smm", "behavioral", "rnd", "shannon", "random")
+    configs = [small_pretrain(objective=o, num_steps=1100) for o in objectives]
+    folders = pretrain(configs, runs_dir=tmp_path, progress=False)
+    assert [folder.name.split("-")[0] for folder in folders] == list(objectives)
+    assert all(datasets.load(folder).steps == 1000 for folder in folders)
+    assert [(folder / "checkpoint.pt").exists() for folder in folders] == [1, 1, 1, 0, 1]
+    pretrain(configs, runs_dir=tmp_path)
+    assert capsys.readouterr().out.count("finished already") == 5
+
+
+def test_what_is_finished_is_left_out_of_a_later_call(small_pretrain, tmp_path, capsys):
+    first, second = (small_pretrain(objective=o, num_steps=1100) for o in ("shannon", "renyi"))
+    pretrain(first, runs_dir=tmp_path, progress=False)
+    folders = pretrain([first, second], runs_dir=tmp_path, progress=False)
+    assert "shannon-s0: finished already" in capsys.readouterr().out
+    assert datasets.read_card(folders[1])["steps"] == 1000
+
+
+def test_a_run_killed_among_its_cards_writes_the_others(small_pretrain, tmp_path):
+    configs = [small_pretrain(objective=o, num_steps=1100) for o in ("shannon", "renyi")]
+    folders = pretrain(configs, runs_dir=tmp_path, progress=False)
+    (folders[0] / "card.json").unlink()
+    pretrain(configs, runs_dir=tmp_path, progress=False)
+    assert datasets.read_card(folders[0])["steps"] == 1000
+
+
+def test_smm_keeps_a_skill_an_episode_and_shows_it_to_the_agent(small_pretrain, tmp_path):
+    config = small_pretrain(objective="smm", num_steps=4000, random_steps=10, update_every=500)
+    folder = tmp_path / "walker" / "data"
+    work = Collection([config], [folder])
+    seen = []
+    for _ in range(4000):
+        seen.append(work.obs[0])
+        work.advance()
+    files = sorted((folder / "buffer").glob("*.npz"))
+    skills = [np.load(file)["z"] for file in files]
+    for number, z in enumerate(skills):
+        assert (z == z[0]).all()
+        assert sorted(z[0]) == [0, 0, 0, 1]
+        assert z.dtype == np.float32
+        assert (np.array(seen[1000 * number : 1000 * (number + 1)])[:, 24:] == z[0]).all()
+    assert len({tuple(z[0]) for z in skills}) > 1
+    batch = work.replay.sample(200, work.draws)
+    assert torch.equal(batch.obs[..., 24:], batch.next_obs[..., 24:])
+
+
+def break_down(monkeypatch, at):
+    """Let the simulation fail, as MuJoCo's do, at the given calls of `step` (from 1)."""
+    step, calls = envs.Environment.step, []
+
+    def fail_or_step(self, action):
+        calls.append(1)
+        if len(calls) in at:
+            raise envs.PhysicsError("Physics state is invalid. Warning(s) raised: mjWARN_BADQACC")
+        return step(self, action)
+
+    monkeypatch.setattr(envs.Environment, "step", fail_or_step)
+
+
+def test_a_simulation_that_breaks_down_ends_its_episode_and_loses_nothing_else(
+    small_pretrain, tmp_path, monkeypatch, capsys
+):
+    break_down(monkeypatch, at=(301, 302, 1500))
+    config = small_pretrain(objective="random", num_steps=3000)
+    (folder,) = pretrain(config, runs_dir=tmp_path, progress=False)
+    assert capsys.readouterr().out.count("mjWARN_BADQACC") == 3
+    lengths = [len(episode["action"]) - 1 for episode in datasets.load(folder).episodes()]
+    assert lengths == [300, 1000, 197, 1000]  # 302 failed at once: no episode
+    card = json.loads((folder / "card.json").read_text())
+    assert card["physics_errors"] == 3
+    assert card["steps"] == sum(lengths)
+    last = next(datasets.load(folder).episodes())["discount"][-1]
+    assert last == 1.0, "a breakdown is no terminal state"
+
+
+def end_early(monkeypatch):
+    """Let episodes end after 20 steps, with dm_control's sign of a true end: discount 0."""
+    step = envs.Environment.step
+
+    def end(env, action):
+        return step(env, action)._replace(discount=0.0, last=env._env._step_count == 20)
+
+    monkeypatch.setattr(envs.Environment, "step", end)
+
+
+@pytest.mark.parametrize(("convention", "known"), [("urlb", 1.0), ("corrected", 0.0)])
+def test_terminals_are_stored_as_they_are_and_learnt_by_convention(
+    small_pretrain, tmp_path, monkeypatch, convention, known
+):
+    end_early(monkeypatch)
+    config = small_pretrain(objective="rnd", num_steps=60, convention=convention)
+    folder = tmp_path / "walker" / "data"
+    work = Collection([config], [folder])
+    for _ in range(60):
+        work.advance()
+    for file in sorted((folder / "buffer").glob("*.npz")):
+        assert (datasets.read_episode(file)["discount"][1:] == 0).all()
+    assert (work.replay.sample(50, work.draws).discount == np.float32(known * 0.99**3)).all()
+    state = work.state()
+    again = Collection([config], [folder])
+    again.restore(state)
+    one, two = (w.replay.sample(50, w.draws) for w in (work, again))
+    assert all(torch.equal(a, b) for a, b in zip(one, two, strict=True))
+
+
+def test_a_small_memory_continues_from_its_last_rows_alone(small_pretrain, tmp_path):
+    config = small_pretrain(
+        num_steps=4500, objective="smm", replay_capacity=1500, random_steps=9000
+    )
+    folder = tmp_path / "walker" / "data"
+    work = Collection([config], [folder])
+    for _ in range(4500):
+        work.advance()
+    for number in (0, 1):  # what no longer fits is not even read
+        next(folder.glob(f"buffer/episode_{number:06d}*")).write_bytes(b"")
+    again = Collection([config], [folder])
+    again.restore(work.state())
+    one, two = (w.replay.sample(500, w.draws) for w in (work, again))
+    assert all(torch.equal(a, b) for a, b in zip(one, two, strict=True))
+
+
+def test_the_online_reference_learns_the_tasks_reward(small_pretrain, tmp_path):
+    config = small_pretrain(objective="task", task="walker_run", num_steps=1500, random_steps=1400)
+    folder = tmp_path / "walker" / "data"
+    work = Collection([config], [folder])
+    paid = []
+    for _ in range(1500):
+        work.advance()
+        paid.append(work.recorders[0].rows[-1][-1][work.column])
+    assert work.replay._rows[:, -2].max() == np.float32(max(paid))
+    stored = next(datasets.load(folder).episodes())["reward"][:, 0]
+    stand = np.load(next(folder.glob("rewards/*.npz")))["walker_stand"]
+    np.testing.assert_array_equal(stored, stand.astype(np.float32))  # the file's stays the same
+    again = Collection([config], [folder])
+    again.restore(work.state())
+    one, two = (w.replay.sample(500, w.draws) for w in (work, again))
+    assert all(torch.equal(a, b) for a, b in zip(one, two, strict=True))
+
+
+def test_a_task_goes_with_its_objective_and_domain(small_pretrain, tmp_path):
+    with pytest.raises(ValueError, match="task must be given for the objective task, and for no"):
+        PretrainConfig(task="walker_run")
+    wrong = small_pretrain(objective="task", task="quadruped_run")
+    with pytest.raises(ValueError, match=r"task must be one of walker_stand, .*'quadruped_run'"):
+        pretrain(wrong, runs_dir=tmp_path)
+
+
+def test_every_objective_has_its_agent():
+    assert set(AGENTS) == set(OBJECTIVES)
+
+
+def test_labels_tell_datasets_apart():
+    assert PretrainConfig(objective="shannon", label="long").dataset == "shannon-long-s0"
+    with pytest.raises(ValueError, match="label must be letters and digits"):
+        PretrainConfig(label="a/b")
+
+
+def test_metrics_have_a_row_an_episode_for_every_objective(small_pretrain, tmp_path):
+    configs = [small_pretrain(objective=o, num_steps=2000) for o in ("rnd", "smm")]
+    for folder in pretrain(configs, runs_dir=tmp_path, progress=False):
+        metrics = pd.read_csv(folder / "metrics.csv")
+        assert metrics["step"].tolist() == [1000, 2000]
+        assert np.isfinite(metrics.iloc[1].astype(float)).all()
+        assert {"intrinsic_reward", "representation_scale"} <= set(metrics)
+
+
+@pytest.mark.parametrize(
+    "domain",
+    ["quadruped", *(pytest.param(d, marks=pytest.mark.slow) for d in ("cheetah", "point_mass"))],
+)
+def test_other_domains_collect_with_every_agent(small_pretrain, tmp_path, domain):
+    sizes = {"domain": domain, "num_steps": 1100, "random_steps": 900, "update_every": 50}
+    configs = [small_pretrain(objective=o, **sizes) for o in ("behavioral", "rnd", "smm")]
+    for folder in pretrain(configs, runs_dir=tmp_path, progress=False):
+        episode = next(datasets.load(folder, domain=domain).episodes())
+        sizes = {"quadruped": (78, 12, 57), "cheetah": (17, 6, 18), "point_mass": (4, 2, 4)}
+        found = tuple(episode[key].shape[1] for key in ("observation", "action", "physics"))
+        assert found == sizes[domain]
+
+
+@pytest.mark.parametrize("name", ["jaco", "walker_flip"])
+def test_urlbs_own_environments_are_named_as_such(name):
+    with pytest.raises(ValueError, match="one of URLB's own"):
+        (envs.split_task if "_" in name else envs.primal_task)(name)

@@ -47,6 +47,11 @@ def test_files_are_in_exorls_format(collected):
         assert (action[1:] != 0).all()
 
 
+def test_a_collected_dataset_keeps_every_rule(collected):
+    assert datasets.validate(collected) == []
+    assert datasets.check_card(collected) == []
+
+
 def test_exorls_way_of_reading(collected):
     """The steps of ExORL's OfflineReplayBuffer: sorted names, three-part stems, rows - 1."""
     for file in sorted((collected / "buffer").glob("*.npz")):

@@ -1,3 +1,4 @@
+import errno
 import hashlib
 import multiprocessing
 import os
@@ -10,7 +11,7 @@ import pandas as pd
 import pytest
 import torch
 
-from belib import datasets, results
+from belib import datasets, results, runs
 from belib.config import PretrainConfig
 from belib.training import (
     Evaluator,
@@ -32,6 +33,12 @@ def hashes(folder):
         for file in files
         if file.name != "checkpoint.pt"
     }
+
+
+@pytest.fixture
+def frequent_checkpoints(monkeypatch):
+    """As often as asked, whatever they cost."""
+    monkeypatch.setattr(loop, "_CHECKPOINT_SHARE", 10.0)
 
 
 class Interrupted(Exception):
@@ -78,6 +85,7 @@ def test_same_seed_same_bytes_and_other_seed_other_data(small_pretrain, tmp_path
     assert one != other
 
 
+@pytest.mark.usefixtures("frequent_checkpoints")
 @pytest.mark.parametrize(
     ("objective", "stop"),
     [
@@ -116,6 +124,7 @@ def kill_and_resume(config, folder, delays):
     return folder
 
 
+@pytest.mark.usefixtures("frequent_checkpoints")
 def test_a_run_killed_at_any_moment_ends_in_the_same_bytes(small_pretrain, tmp_path):
     config = small_pretrain(random_steps=200)
     (straight,) = pretrain(config, runs_dir=tmp_path / "straight", progress=False)
@@ -123,6 +132,57 @@ def test_a_run_killed_at_any_moment_ends_in_the_same_bytes(small_pretrain, tmp_p
     assert hashes(killed) == hashes(straight)
 
 
+def test_checkpoints_take_a_fiftieth_of_the_time_at_most(
+    small_pretrain, tmp_path, monkeypatch, capsys
+):
+    saved = []
+
+    def slow_save(folders, state):
+        saved.append(state["step"])
+        time.sleep(0.02)  # waits 1 s for the next one
+        return runs.Saved(1_000_000, 0.02)
+
+    monkeypatch.setattr(runs, "save_checkpoint", slow_save)
+    config = small_pretrain(objective="random", num_steps=1000)
+    pretrain(config, runs_dir=tmp_path, progress=False, checkpoint_minutes=0.0)
+    assert saved[0] == 1
+    assert 2 <= len(saved) <= 5, "without the bound there would be one a step"
+    assert f"{len(saved)} checkpoints, the last of 1.0 MB, took" in capsys.readouterr().out
+
+
+def test_a_run_in_use_is_refused(small_pretrain, small_offline, tmp_path):
+    config = small_pretrain(num_steps=1100)
+    folder = tmp_path / "datasets" / "walker" / config.dataset
+    with runs.locked([folder]), pytest.raises(runs.InUseError, match=f"process {os.getpid()} on"):
+        pretrain(config, runs_dir=tmp_path)
+    pretrain(config, runs_dir=tmp_path, progress=False)
+    assert not (folder / ".lock").exists()
+
+
+@pytest.mark.usefixtures("frequent_checkpoints")
+def test_a_full_disk_stops_a_run_which_goes_on_when_there_is_space(
+    small_pretrain, tmp_path, monkeypatch
+):
+    config = small_pretrain(random_steps=200)
+    (straight,) = pretrain(config, runs_dir=tmp_path / "straight", progress=False)
+    options = {"runs_dir": tmp_path / "full", "progress": False, "checkpoint_minutes": 0.002}
+    with monkeypatch.context() as patch:
+        real, calls = os.fsync, []
+
+        def full_later(descriptor):
+            calls.append(1)
+            if len(calls) > 8:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            real(descriptor)
+
+        patch.setattr(os, "fsync", full_later)
+        with pytest.raises(OSError, match="free space and run again"):
+            pretrain(config, **options)
+    (folder,) = pretrain(config, **options)
+    assert hashes(folder) == hashes(straight)
+
+
+@pytest.mark.usefixtures("frequent_checkpoints")
 @pytest.mark.slow
 @pytest.mark.parametrize("objective", ["renyi", "rnd", "smm", "random"])
 def test_a_run_killed_twenty_times_ends_in_the_same_bytes(small_pretrain, tmp_path, objective):

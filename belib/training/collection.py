@@ -246,7 +246,7 @@ class Collection:
         dataset, rows, count = datasets.load(self.folders[member]), 0, self.episodes[member]
         while count and rows < self.replay.capacity:
             count -= 1
-            rows += int(dataset.files[count].stem.split("_")[2]) + 1
+            rows += dataset.lengths[count] + 1
         needed = replace(dataset, files=dataset.files[count : self.episodes[member]])
         paid = datasets.task_rewards(needed, [self.task_rewards.tasks[self.column]])
         return list(zip(needed.episodes(), paid, strict=True))

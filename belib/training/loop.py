@@ -21,6 +21,9 @@ _IN_LOG = not sys.stderr.isatty() and "ipykernel" not in sys.modules
 # process is busy it waits for a core so long that everything takes 5 times longer.
 _WORTH_THREADS = 2**15
 
+# Checkpoints may take this share of a run's time.
+_CHECKPOINT_SHARE = 0.02
+
 
 @contextmanager
 def fitting_threads(configs: Sequence[LearnerConfig]) -> Iterator[None]:
@@ -67,38 +70,56 @@ def run(
 ) -> Work:
     """Continue `work` from its checkpoint, if there is one, and advance it to `num_steps`.
 
-    A checkpoint is written every `checkpoint_minutes` and at the end.
+    A checkpoint is written every `checkpoint_minutes`, more rarely where that would take more than
+    a fiftieth of the time, and at the end. Other processes are kept out of the folders meanwhile:
+    raises `runs.InUseError` where one is there.
     """
-    state, num_steps = runs.open_folders(folders, configs), configs[0].num_steps
-    if state is not None:
-        work.restore(state)
-        print(f"{description}: continued from step {work.step}")
-    saved = shown = time.monotonic()
-    bar = tqdm(
-        total=num_steps,
-        initial=work.step,
-        desc=description,
-        unit=f" {unit}",
-        mininterval=1e9 if _IN_LOG else 0.5,
-        disable=not progress,
-    )
-    with bar, fitting_threads(configs):
-        while work.step < num_steps:
-            work.advance()
-            bar.update()
-            now = time.monotonic()
-            if now - shown > 2:
-                shown = now
-                bar.set_postfix(work.postfix(), refresh=False)
-            if now - saved > 60 * checkpoint_minutes:
-                save(work, folders)
-                saved = time.monotonic()
-        bar.set_postfix(work.postfix(), refresh=False)
-    save(work, folders)
+    with runs.locked(folders), fitting_threads(configs):
+        state, num_steps = runs.open_folders(folders, configs), configs[0].num_steps
+        if state is not None:
+            work.restore(state)
+            print(f"{description}: continued from step {work.step}")
+        bar = tqdm(
+            total=num_steps,
+            initial=work.step,
+            desc=description,
+            unit=f" {unit}",
+            mininterval=1e9 if _IN_LOG else 0.5,
+            disable=not progress,
+        )
+        with bar:
+            checkpoints = _advance(work, folders, num_steps, bar, 60 * checkpoint_minutes)
+    print(f"{description}: {checkpoints}")
     return work
 
 
-def save(work: Work, folders: Sequence[Path]) -> None:
-    """Write the tables and the checkpoint."""
+def _advance(
+    work: Work, folders: Sequence[Path], num_steps: int, bar: tqdm, interval: float
+) -> str:
+    """Do all steps, with a checkpoint every `interval` seconds or more rarely; what these cost."""
+    begun = saved = shown = time.monotonic()
+    spent, count, wait = 0.0, 0, interval
+    while work.step < num_steps:
+        work.advance()
+        bar.update()
+        now = time.monotonic()
+        if now - shown > 2:
+            shown = now
+            bar.set_postfix(work.postfix(), refresh=False)
+        if now - saved > wait:
+            cost = save(work, folders).seconds
+            saved, spent, count = time.monotonic(), spent + cost, count + 1
+            wait = max(interval, cost / _CHECKPOINT_SHARE)
+    bar.set_postfix(work.postfix(), refresh=False)
+    last = save(work, folders)
+    spent, total = spent + last.seconds, time.monotonic() - begun
+    size = f"{last.size / 1e6:.1f} MB"
+    return f"{count + 1} checkpoints, the last of {size}, took {spent:.1f} of {total:.0f} s"
+
+
+def save(work: Work, folders: Sequence[Path]) -> runs.Saved:
+    """Write the tables and the checkpoint; the checkpoint's size, and the time of all."""
+    begun = time.monotonic()
     work.write_tables()
-    runs.save_checkpoint(folders, work.state())
+    size, _ = runs.save_checkpoint(folders, work.state())
+    return runs.Saved(size, time.monotonic() - begun)

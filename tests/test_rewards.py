@@ -145,7 +145,7 @@ def test_novelty_beyond_the_peak_is_punished_above_alpha_one(
     alpha, conditioned_peak, peak, n_outcomes
 ):
     beta, peak = (1.0, peak) if n_outcomes is None else (prelec_beta(alpha, 512), conditioned_peak)
-    distance = np.geomspace(0.5, 500, 20_000)
+    distance = np.geomspace(0.5, 500, 2_000)
     reward = behavioral_reward(distance, alpha=alpha, beta=beta)
     at = reward.argmax()
     assert distance[at] == pytest.approx(peak, rel=5e-3)

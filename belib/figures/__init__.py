@@ -7,6 +7,14 @@ from belib.figures.learning import (
     returns,
     torso_map,
 )
+from belib.figures.rewards import (
+    exact_and_simplified,
+    reward_curves,
+    reward_map,
+    reward_panels,
+    reward_scales,
+    reward_surface,
+)
 from belib.figures.style import (
     caption,
     objective_color,
@@ -33,6 +41,7 @@ __all__ = [
     "convergence",
     "entropies_by_parameter",
     "estimator_bars",
+    "exact_and_simplified",
     "frame_strip",
     "learning_curves",
     "objective_color",
@@ -41,6 +50,11 @@ __all__ = [
     "objective_order",
     "perceived_normal",
     "returns",
+    "reward_curves",
+    "reward_map",
+    "reward_panels",
+    "reward_scales",
+    "reward_surface",
     "running_estimates",
     "torso_map",
     "uniform_on_part",

@@ -15,6 +15,9 @@ ALPHAS = (0.2, 0.5, 0.7, 0.9, 1.5, 2.0, 3.0, 5.0)
 QS = (0.2, 0.5, 0.7, 0.9, 1.1, 2.0, 3.0, 5.0)
 """The paper's grids."""
 
+OUTSIDE = {"frameon": False, "loc": "upper left", "bbox_to_anchor": (1, 1), "fontsize": 13}
+"""A legend beside its Axes."""
+
 
 def use_style() -> None:
     """Set the style of all figures; call it once, in a notebook's set-up cell."""

@@ -38,7 +38,9 @@ def state_map(obs: NDArray, source: str, *, k: int = 12) -> StateMap:
     return StateMap(position, distance, f"{source}; PCA, {share:.0%} of the variance")
 
 
-def find_states(runs_dir: str | Path, *, domain: str = "walker", n: int = 1500) -> StateMap:
+def find_states(
+    runs_dir: str | Path, *, domain: str = "walker", n: int = 1500, k: int = 12
+) -> StateMap:
     """A map of about n states of a dataset under `runs_dir`, or else of random actions done now.
 
     The dataset is the first by name of the domain, which puts `behavioral-...` before the others.
@@ -48,11 +50,11 @@ def find_states(runs_dir: str | Path, *, domain: str = "walker", n: int = 1500) 
     found = sorted({file.parent.parent for file in folders})
     if not found:
         obs = random_states(domain, n)
-        return state_map(obs, f"{domain}, {len(obs):,} states of random actions")
+        return state_map(obs, f"{domain}, {len(obs):,} states of random actions", k=k)
     dataset = datasets.load(found[0])
     obs = np.concatenate([episode["observation"] for episode in dataset.episodes()])
     obs = obs[:: -(-len(obs) // n)]
-    return state_map(obs, f"{domain}, {len(obs):,} states of {dataset.name}")
+    return state_map(obs, f"{domain}, {len(obs):,} states of {dataset.name}", k=k)
 
 
 def random_states(domain: str, n: int, *, seed: int = 0, steps: int = 100) -> NDArray[np.float32]:

@@ -9,13 +9,18 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
 from numpy.typing import NDArray
 
-from belib.figures.style import OUTSIDE, objective_color, objective_label, objective_marker
+from belib.figures.style import (
+    ACCENT,
+    OUTSIDE,
+    objective_color,
+    objective_label,
+    objective_marker,
+)
 from belib.rewards import behavioral_reward, shannon_reward
 from belib.statemap import StateMap
 from belib.weighting import prelec_beta
 
 _SHANNON = {"linestyle": ":", "color": "black", "linewidth": 3}
-_RING = "#d94801"  # stands out of a map in blue and yellow, for colour-blind readers too
 
 
 def reward_curves(alphas: Sequence[float], n_outcomes: int) -> NDArray:
@@ -51,7 +56,7 @@ def reward_surface(alphas: tuple[float, float], n_outcomes: int) -> Axes:
         n_outcomes: M, on which beta is conditioned.
     """
     _, ax = plt.subplots(figsize=(10, 5.5))
-    distance, alpha = np.geomspace(1e-2, 1e4, 400), np.geomspace(*alphas, 200)
+    distance, alpha = np.geomspace(1e-2, 1e3, 400), np.geomspace(*alphas, 200)
     rows = [behavioral_reward(distance, alpha=a, beta=prelec_beta(a, n_outcomes)) for a in alpha]
     surface = np.array(rows).clip(1e-6, None)
     norm = LogNorm(1e-6, 1e4)
@@ -61,7 +66,7 @@ def reward_surface(alphas: tuple[float, float], n_outcomes: int) -> Axes:
     ax.clabel(lines, fmt=lambda level: f"{level:g}", fontsize=11)
     peak = surface.argmax(1)
     inside = (peak < len(distance) - 1) & (alpha > 1)
-    ax.plot(distance[peak[inside]], alpha[inside], color=_RING, linewidth=4)
+    ax.plot(distance[peak[inside]], alpha[inside], color=ACCENT, linewidth=4)
     ax.axhline(1, color="white", linestyle=":")
     ax.set(xscale="log", yscale="log", xlabel="distance R", ylabel="α")
     ax.set_yticks([0.2, 0.5, 1, 2, 5], ["0.2", "0.5", "1", "2", "5"])
@@ -129,7 +134,7 @@ def exact_and_simplified(table: pd.DataFrame) -> NDArray:
     for ax, (d, rows) in zip(axes[0], panels, strict=True):
         ax.axhspan(-1e6, 0, color="0.93", zorder=0)
         ax.plot(rows["alpha"], rows["exact"], color=objective_color("behavioral", 3.0))
-        ax.plot(rows["alpha"], rows["simplified"], "--", color=_RING)
+        ax.plot(rows["alpha"], rows["simplified"], "--", color=ACCENT)
         ax.set(xlabel="α", title=f"d = {d}", ylim=(-1e6, 1e4))
         ax.set_yscale("symlog", linthresh=1)
         ax.set_yticks([-1e4, -100, -1, 0, 1, 100], ["−10⁴", "−100", "−1", "0", "1", "100"])
@@ -156,7 +161,7 @@ def reward_map(states: StateMap, alphas: Sequence[float], n_outcomes: int) -> ND
             *states.position[order].T, c=shade, s=14, cmap="cividis", vmin=0, vmax=1
         )
         best = states.position[reward >= np.quantile(reward, 0.9)].T
-        ax.scatter(*best, s=70, facecolors="none", edgecolors=_RING, linewidths=1.5)
+        ax.scatter(*best, s=70, facecolors="none", edgecolors=ACCENT, linewidths=1.5)
         top = np.sort(reward)[-len(reward) // 10 :].sum() / reward.sum()
         ax.set(title=f"α = {alpha:g}: top tenth earns {top:.0%}", xticks=[], yticks=[])
         ax.set(xlabel="first component")

@@ -15,6 +15,9 @@ ALPHAS = (0.2, 0.5, 0.7, 0.9, 1.5, 2.0, 3.0, 5.0)
 QS = (0.2, 0.5, 0.7, 0.9, 1.1, 2.0, 3.0, 5.0)
 """The paper's grids."""
 
+ACCENT = "#d94801"
+"""What the eye should find: it stands out of blue and yellow, for colour-blind readers too."""
+
 OUTSIDE = {"frameon": False, "loc": "upper left", "bbox_to_anchor": (1, 1), "fontsize": 13}
 """A legend beside its Axes."""
 

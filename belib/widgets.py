@@ -60,7 +60,7 @@ class EntropyGame(ui.VBox):
         self.n_outcomes = ui.IntSlider(n_outcomes, min=3, max=8, description="M")
         self.climb_button = ui.Button(description="climb", tooltip="to the most behavioral entropy")
         self.level_button = ui.Button(description="uniform")
-        self.weights = ui.HBox()
+        self.weights = ui.HBox(layout={"overflow": "visible", "margin": "8px 0"})
         self.said = ui.HTML()
         self.image = ui.Image(format="png", layout=_WIDE)
         self.alpha.observe(self.redraw, "value")
@@ -83,37 +83,46 @@ class EntropyGame(ui.VBox):
         self.image.value = self._view.update(self.pmf, self.alpha.value)
         entropy = behavioral_entropy(self.pmf, alpha=self.alpha.value)
         log_m = math.log(self.n_outcomes.value)
-        self.said.value = f"behavioral entropy {entropy:.3f} nats; uniform pmf: {log_m:.3f} nats"
+        more = entropy > log_m + 1e-6
+        self.said.value = f"Behavioral entropy {entropy:.3f} nats, " + (
+            f"<b>more than the uniform pmf's {log_m:.3f}</b>"
+            if more
+            else f"of {log_m:.3f} if uniform"
+        )
 
     def climb(self, _: object = None) -> None:
-        """Move the sliders, in steps that one can follow, to the pmf with the most entropy."""
+        """Move, in steps that one can follow, to the pmf with the most entropy."""
         pmf = maximizing_pmf(self.n_outcomes.value, alpha=self.alpha.value, start=self.pmf)
         self._move_to(pmf)
-        even = np.ptp(pmf) < 1e-3
-        self.said.value += " — the maximum found" + ("" if even else ", <b>and not uniform</b>")
 
     def _move_to(self, pmf: NDArray, steps: int = 12) -> None:
+        """Draw the way to a pmf, then set the sliders, once: the browser answers every setting."""
         start, pmf = self.pmf, pmf / pmf.sum()
-        for share in np.linspace(0, 1, steps + 1)[1:]:
-            self._set((1 - share) * start + share * pmf)
+        for share in np.linspace(0, 1, steps)[1:-1]:
+            passed = (1 - share) * start + share * pmf
+            self.image.value = self._view.update(passed, self.alpha.value)
             time.sleep(0.02)
-
-    def _set(self, pmf: NDArray) -> None:
-        """Set all sliders, with one redraw."""
         for slider, p in zip(self.weights.children, pmf, strict=True):
             slider.unobserve(self.redraw, "value")
-            slider.value = p
+            slider.value = round(float(p), 3)  # a step of the slider, lest the answer differ
             slider.observe(self.redraw, "value")
         self.redraw()
 
     def _restart(self, _: object = None) -> None:
         """New sliders, falling from first to last, and a new view for this number of outcomes."""
         m = self.n_outcomes.value
-        layout = ui.Layout(width="90px", height="130px")
-        style = {"orientation": "vertical", "min": 0, "max": 1, "step": 0.01, "layout": layout}
+        layout = ui.Layout(width="90px", height="150px", overflow="visible")
+        style = {
+            "orientation": "vertical",
+            "min": 0,
+            "max": 1,
+            "readout_format": ".2f",
+            "step": 0.001,
+            "layout": layout,
+        }
         weights = 0.6 ** np.arange(m)
         self.weights.children = [
-            ui.FloatSlider(round(weight, 2), description=f"{number}", **style)
+            ui.FloatSlider(round(weight, 3), description=f"{number}", **style)
             for number, weight in enumerate(weights / weights.sum(), 1)
         ]
         for slider in self.weights.children:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from belib.figures.live import LiveFigure
-from belib.figures.style import ACCENT, objective_color
+from belib.figures.style import ACCENT, REWARD_COLORS, objective_color
 from belib.rewards import behavioral_reward, shannon_reward
 from belib.statemap import StateMap
 from belib.weighting import Prelec, prelec_beta
@@ -116,7 +116,7 @@ class _MapPanel:
     def __init__(self, ax: Axes, states: StateMap):
         order = np.argsort(states.distance)  # the most novel on top
         self._order, self._position = order, states.position[order]
-        style = {"s": 16, "cmap": "cividis", "vmin": 0, "vmax": 1, "linewidths": 0}
+        style = {"s": 16, "cmap": REWARD_COLORS, "vmin": 0, "vmax": 1, "linewidths": 0}
         self._points = ax.scatter(*self._position.T, c=np.zeros(len(order)), **style)
         ring = {"s": 50, "facecolors": "none", "edgecolors": ACCENT, "linewidths": 1.2}
         self._rings = ax.scatter([], [], **ring)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from belib.figures.style import (
     ACCENT,
     OUTSIDE,
+    REWARD_COLORS,
     objective_color,
     objective_label,
     objective_marker,
@@ -60,14 +61,14 @@ def reward_surface(alphas: tuple[float, float], n_outcomes: int) -> Axes:
     rows = [behavioral_reward(distance, alpha=a, beta=prelec_beta(a, n_outcomes)) for a in alpha]
     surface = np.array(rows).clip(1e-6, None)
     norm = LogNorm(1e-6, 1e4)
-    image = ax.pcolormesh(distance, alpha, surface, norm=norm, cmap="cividis", rasterized=True)
+    image = ax.pcolormesh(distance, alpha, surface, norm=norm, cmap=REWARD_COLORS, rasterized=True)
     levels = 10.0 ** np.arange(-4, 3, 2)
-    lines = ax.contour(distance, alpha, surface, levels, colors="white", linewidths=1)
+    lines = ax.contour(distance, alpha, surface, levels, colors="black", linewidths=1)
     ax.clabel(lines, fmt=lambda level: f"{level:g}", fontsize=11)
     peak = surface.argmax(1)
     inside = (peak < len(distance) - 1) & (alpha > 1)
     ax.plot(distance[peak[inside]], alpha[inside], color=ACCENT, linewidth=4)
-    ax.axhline(1, color="white", linestyle=":")
+    ax.axhline(1, color="black", linestyle=":")
     ax.set(xscale="log", yscale="log", xlabel="distance R", ylabel="α")
     ax.set_yticks([0.2, 0.5, 1, 2, 5], ["0.2", "0.5", "1", "2", "5"])
     ax.minorticks_off()
@@ -158,7 +159,7 @@ def reward_map(states: StateMap, alphas: Sequence[float], n_outcomes: int) -> ND
         order = np.argsort(reward)  # the best paid on top
         shade = reward[order] / reward.max()
         points = ax.scatter(
-            *states.position[order].T, c=shade, s=14, cmap="cividis", vmin=0, vmax=1
+            *states.position[order].T, c=shade, s=14, cmap=REWARD_COLORS, vmin=0, vmax=1
         )
         best = states.position[reward >= np.quantile(reward, 0.9)].T
         ax.scatter(*best, s=70, facecolors="none", edgecolors=ACCENT, linewidths=1.5)

@@ -18,7 +18,7 @@ class StateMap(NamedTuple):
     """n states of a dataset."""
 
     position: NDArray[np.float64]
-    """(n, 2) principal components."""
+    """(n, 2) principal components, of values within 5 spreads."""
     distance: NDArray[np.float64]
     """(n,) mean distance to the k nearest of the others, in units of an observation's spread."""
     source: str
@@ -32,7 +32,7 @@ def state_map(obs: NDArray, source: str, *, k: int = 12) -> StateMap:
     """
     scaled = RobustScaler().fit_transform(np.asarray(obs, dtype=np.float64))
     pca = PCA(2, random_state=0)
-    position = pca.fit_transform(scaled)
+    position = pca.fit_transform(scaled.clip(-5, 5))  # a few outliers would fill the map
     share = pca.explained_variance_ratio_.sum()
     distance = knn_distances(scaled, k=k).mean(-1)
     return StateMap(position, distance, f"{source}; PCA, {share:.0%} of the variance")

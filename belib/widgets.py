@@ -1,7 +1,7 @@
 """The interactive part of notebook 03: plain ipywidgets, each redraw one PNG.
 
-Works in JupyterLab, Notebook and VS Code without any extension, and shows nothing, harmlessly,
-where there is no front end.
+Front ends need to know ipywidgets and nothing else; where there is none, nothing is shown and
+nothing waits. tests/browser drives it in JupyterLab.
 """
 
 import math

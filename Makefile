@@ -5,7 +5,7 @@ OUT := runs/quickstart
 PAPERMILL := $(BIN)/papermill --no-progress-bar --log-level WARNING
 SIZES := -p scale quickstart -p runs_dir $(OUT)
 
-.PHONY: quickstart test test-slow lab format clean
+.PHONY: quickstart test test-slow test-browser lab format clean
 
 # Packages are compiled at their first import, which takes less time than all of them at once.
 unexport PYTHONDONTWRITEBYTECODE
@@ -33,8 +33,14 @@ test: .venv
 test-slow: .venv
 	$(BIN)/pytest -q -m slow tests
 
+# Notebook 03 in JupyterLab, in a headless Chromium of the system's; skipped where there is none.
+test-browser: .venv
+	-$(BIN)/pip install --quiet --no-compile -c constraints.txt -e '.[test,browser]'
+	$(BIN)/pytest -q -rs -m browser tests/browser
+
+# The folder .jupyter turns JupyterLab's question about news off; a user's own settings come first.
 lab: .venv
-	$(BIN)/jupyter lab notebooks
+	JUPYTER_CONFIG_PATH=$(CURDIR)/.jupyter $(BIN)/jupyter lab notebooks
 
 format: .venv
 	$(BIN)/ruff check --fix . && $(BIN)/ruff format . && $(BIN)/nbstripout --keep-id notebooks/*.ipynb

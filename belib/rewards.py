@@ -1,39 +1,115 @@
 """Intrinsic rewards: what an exploring agent is paid, as functions of neighbour distances.
 
-`distance` is any tensor of distances R >= 0; the reward has its shape. In APT it is the mean
-distance to the k nearest neighbours in representation space.
+`distance` is R >= 0 of any shape: a tensor, an array or what numpy makes one of. The reward has its
+shape, kind and precision; where R is negative or NaN it is NaN. In APT, R is the mean distance to
+the k nearest neighbours in representation space.
 """
 
+import math
+from types import ModuleType
+from typing import NamedTuple
+
+import numpy as np
 import torch
+from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
+from belib.weighting import check_positive
 
-def shannon_reward(distance: Tensor) -> Tensor:
+
+def shannon_reward(distance: ArrayLike | Tensor) -> NDArray | Tensor:
     """log(1 + R): APT's particle entropy (Liu and Abbeel 2021; Yarats et al. 2021)."""
-    return torch.log1p(distance)
+    xp, distance = _library(distance)
+    return xp.log1p(distance)
 
 
-def renyi_reward(distance: Tensor, *, q: float) -> Tensor:
-    """The q-logarithm of 1 + R, ((1 + R)^(1 - q) - 1) / (1 - q), for Renyi entropy of order q.
+def renyi_reward(
+    distance: ArrayLike | Tensor, *, q: float, literal: bool = False
+) -> NDArray | Tensor:
+    """The q-logarithm of 1 + R, ((1 + R)^(1 - q) - 1) / (1 - q), for Renyi entropy of order q > 0.
 
-    It grows with R for every q > 0, is 0 at R = 0, and tends to the Shannon reward as q -> 1. The
-    published k-NN form R^(1 - q) (RISE, Yuan et al. 2022) falls with R for q > 1.
+    It grows with R for every q, is 0 at R = 0, and tends to the Shannon reward as q -> 1.
+
+    `literal` is the published k-NN form R^(1 - q) (RISE, Yuan et al. 2022, for 0 < q < 1). It has
+    lost the sign of 1 / (1 - q): for q > 1 it falls with R, from inf at R = 0, so that an agent is
+    paid to stay among its neighbours.
     """
-    if q == 1:
-        return shannon_reward(distance)
-    return torch.expm1((1 - q) * torch.log1p(distance)) / (1 - q)
+    check_positive("q", q)
+    xp, distance = _library(distance)
+    if literal:
+        return distance ** (1 - q)
+    log = xp.log1p(distance)
+    return log if q == 1 else xp.expm1((1 - q) * log) / (1 - q)
 
 
-def behavioral_reward(distance: Tensor, *, alpha: float, beta: float) -> Tensor:
-    """R exp(-beta L^alpha) L^alpha with L = log(1 + R): the paper's final reward with c = 1.
+def behavioral_reward(
+    distance: ArrayLike | Tensor, *, alpha: float, beta: float, c: float = 1.0
+) -> NDArray | Tensor:
+    """R exp(-beta L^alpha) L^alpha with L = log(R + c): the paper's final reward (`r_final`).
 
-    Evaluated as one exponential of logarithms, which is exactly 0 at R = 0, with a gradient that is
-    0 there too, and which keeps float32's precision for small R. At alpha = beta = 1 it is
-    R / (1 + R) times the Shannon reward, not that reward; for alpha > 1 it falls beyond a peak.
+    It is 0 at R = 0, where its gradient for c = 1 is 0 too. At alpha = beta = c = 1 it is
+    R / (1 + R) times the Shannon reward, not that reward. For alpha > 1 it falls beyond a peak.
+
+    Raises ValueError for c < 1, and unless alpha and beta are positive.
     """
-    positive = distance > 0
-    # The inner `where` keeps log(0) out of the gradient, in which 0 * inf would be NaN.
-    safe = torch.where(positive, distance, 1.0)
-    log = torch.log1p(safe)
-    reward = torch.exp(safe.log() - beta * log**alpha + alpha * log.log())
-    return torch.where(positive, reward, 0.0)
+    check_positive("alpha", alpha)
+    check_positive("beta", beta)
+    if not c >= 1:
+        raise ValueError(
+            f"c must be at least 1, got {c}: log(R + c) < 0 for R < 1 - c, where its power alpha "
+            "is not real, or not increasing"
+        )
+    xp, distance = _library(distance)
+    log = xp.log1p(distance) if c == 1 else xp.log(distance + c)
+    zero = log == 0
+    # The inner `where` keeps 0^(alpha - 1) out of the gradient, in which 0 * inf would be NaN.
+    power = xp.where(zero, 1.0, log) ** alpha
+    return distance * xp.where(zero, 0.0, power * xp.exp(-beta * power))
+
+
+class SignedLog(NamedTuple):
+    """A number sign * exp(log), as in `numpy.linalg.slogdet`, beyond what floats can hold."""
+
+    sign: NDArray | Tensor
+    log: NDArray | Tensor
+
+
+def behavioral_reward_exact(
+    distance: ArrayLike | Tensor, *, alpha: float, beta: float, k: int, n: int, d: int
+) -> SignedLog:
+    """The reward before the paper's simplifications: a state's summand of its entropy estimate.
+
+    The density at the state is estimated as exp(-u) with u = d log R + D (equation `r_deriv:2`),
+    D = log(n pi^(d/2) / (k Gamma(d/2 + 1))), and the summand is beta exp(u - beta u^alpha) u^alpha
+    (`r_deriv:4`). The mean over a sample is the estimated entropy, in nats. The paper then drops
+    exp(D) and D (`r_deriv:5` and `r_deriv:6`: "negligible"), and sets d = 1 (`r_final`).
+
+    Where the density exceeds 1 (u < 0) the weighting continues as the identity, as in
+    `belib.weighting.Prelec`, and the reward is u for all alpha: Shannon's.
+
+    Args:
+        distance: R to the k-th neighbour.
+        k, n: the neighbour's number, and that of the states among which it was found.
+        d: dimension of the states, or of their representation.
+
+    Returns the reward as (sign, log of its size): at d = 512 doubling R may multiply it by 1e154.
+    R = 0 has log = inf with sign -1.
+    """
+    for name, value in (("alpha", alpha), ("beta", beta), ("k", k), ("n", n), ("d", d)):
+        check_positive(name, value)
+    xp, distance = _library(distance)
+    log_volume = d / 2 * math.log(math.pi) - math.lgamma(d / 2 + 1)
+    with np.errstate(divide="ignore"):
+        u = d * xp.log(distance) + (math.log(n / k) + log_volume)
+        dense = u <= 0
+        sparse_u = xp.where(dense, 1.0, u)  # for the gradient, as above
+        size = alpha * xp.log(sparse_u) + sparse_u + math.log(beta) - beta * sparse_u**alpha
+        return SignedLog(xp.sign(u), xp.where(dense, xp.log(abs(u)), size))
+
+
+def _library(distance: ArrayLike | Tensor) -> tuple[ModuleType, NDArray | Tensor]:
+    """numpy or torch, whose functions share their names, and the distances as its floats."""
+    if isinstance(distance, Tensor):
+        return torch, distance
+    array = np.asarray(distance)
+    return np, array if array.dtype.kind == "f" else array.astype(np.float64)

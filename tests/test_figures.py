@@ -7,6 +7,7 @@ import pytest
 from belib import datasets, figures, results
 from belib.config import OfflineConfig, PretrainConfig
 from belib.figures.style import ALPHAS, QS
+from belib.statemap import StateMap
 from belib.weighting import Prelec, prelec_beta
 
 
@@ -159,3 +160,55 @@ def test_studies_have_a_panel_an_alpha_and_ticks_at_sizes():
     axes = figures.convergence(table.assign(estimator="a"), "bias", "|bias|")
     assert [ax.get_title() for ax in axes] == ["α = 0.5", "α = 1"]
     assert [label.get_text() for label in axes[0].get_xticklabels()] == ["100", "1,000"]
+
+
+def test_reward_curves_show_the_papers_alphas_and_shannons_on_two_scales():
+    left, right = figures.reward_curves([0.5, 2.0], 512)
+    assert (left.get_yscale(), right.get_yscale()) == ("linear", "log")
+    for ax in (left, right):
+        *behavioral, shannon = ax.lines
+        assert [line.get_label() for line in behavioral] == ["BE α = 0.5", "BE α = 2"]
+        np.testing.assert_allclose(shannon.get_ydata(), np.log1p(shannon.get_xdata()))
+        assert len(ax.collections) == 1  # the region of all alphas between
+    distance, reward = right.lines[0].get_data()
+    assert np.interp(10, distance, reward) == pytest.approx(0.3237, rel=1e-3)
+
+
+def test_reward_surface_has_its_peaks_where_they_are():
+    ax = figures.reward_surface((0.1, 5.0), 512)
+    distance, alpha = ax.lines[0].get_data()
+    assert alpha.min() > 1
+    assert np.interp(2.0, alpha, distance) == pytest.approx(91.8, rel=0.05)
+
+
+def test_reward_panels_have_shannons_reward_in_each():
+    rows = [(p, "renyi", q, r, q * r) for p in "ab" for q in (0.5, 2.0) for r in (1.0, 10.0)]
+    columns = ["panel", "objective", "parameter", "distance", "reward"]
+    axes = figures.reward_panels(pd.DataFrame(rows, columns=columns))
+    assert [ax.get_title() for ax in axes] == ["a", "b"]
+    assert [line.get_label() for line in axes[0].lines] == ["RE q = 0.5", "RE q = 2", "SE"]
+    assert axes[1].lines[0].get_ydata().tolist() == [0.5, 5.0]
+
+
+def test_reward_scales_mark_both_ends_with_the_familys_marker():
+    columns = ["objective", "parameter", "low", "high"]
+    ax = figures.reward_scales(pd.DataFrame([("behavioral", 0.5, 0.1, 0.3)], columns=columns))
+    bar, high, low = ax.lines
+    assert bar.get_ydata().tolist() == [0.1, 0.3]
+    assert (high.get_ydata(), low.get_ydata(), high.get_marker()) == ([0.3], [0.1], "o")
+
+
+def test_exact_and_simplified_side_by_side():
+    table = pd.DataFrame({"d": [1, 1, 24], "alpha": [1.0, 2.0, 1.0], "exact": -1.0})
+    axes = figures.exact_and_simplified(table.assign(simplified=2.0))
+    assert [ax.get_title() for ax in axes] == ["d = 1", "d = 24"]
+    exact, simplified = axes[0].lines
+    assert (exact.get_ydata()[0], simplified.get_ydata()[0]) == (-1, 2)
+
+
+def test_reward_map_rings_the_best_paid_tenth():
+    distance = np.arange(1.0, 101)
+    states = StateMap(np.stack([distance, 0 * distance], 1), distance, "a source")
+    below, above = figures.reward_map(states, [0.5, 5.0], 2)
+    assert below.collections[1].get_offsets()[:, 0].min() == 91  # the most novel
+    assert above.collections[1].get_offsets()[:, 0].max() == 10  # beyond the peak nothing pays

@@ -15,10 +15,11 @@ FLOORS = (
     {"weighting", "knn", "paths", "streams"},
     {"config", "quadrature", "estimators"},
     {"entropy", "convergence", "envs", "networks", "runs", "rewards", "replay", "results"},
-    {"datasets", "actor_critic"},
-    {"agents", "offline"},
+    {"datasets", "actor_critic", "maximizers"},
+    {"agents", "offline", "statemap"},
     {"training", "coverage"},
     {"figures"},
+    {"widgets"},
 )
 FLOOR = {name: number for number, names in enumerate(FLOORS) for name in names}
 MODULES = sorted(path for path in ROOT.glob("belib/**/*.py") if path.name != "__init__.py")

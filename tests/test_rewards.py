@@ -1,74 +1,216 @@
+import math
+
+import numpy as np
 import pytest
 import torch
 
-from belib.rewards import behavioral_reward, renyi_reward, shannon_reward
+from belib.estimators import behavioral_entropy_knn, shannon_entropy_knn
+from belib.knn import knn_distances
+from belib.rewards import (
+    behavioral_reward,
+    behavioral_reward_exact,
+    renyi_reward,
+    shannon_reward,
+)
 from belib.weighting import prelec_beta
 
-DISTANCES = [0.01, 0.1, 0.5, 1, 2, 5, 10, 50]
+DISTANCES = [0, 0.01, 0.1, 0.5, 1, 2, 5, 10, 50]
 # The paper's final reward with c = 1 and beta conditioned on M = 512, to 4 digits.
 TABLE = {
-    0.2: [7.119e-4, 4.186e-3, 0.01128, 0.01669, 0.02483, 0.04351, 0.06891, 0.2226],
-    0.5: [7.775e-4, 0.01428, 0.0649, 0.1041, 0.1529, 0.2364, 0.3237, 0.7005],
-    0.9: [1.548e-4, 0.01043, 0.1302, 0.3032, 0.5891, 1.11, 1.57, 2.792],
-    1.0: [9.852e-5, 8.665e-3, 0.1352, 0.3466, 0.7324, 1.493, 2.18, 3.855],
-    2.0: [9.901e-7, 9.071e-4, 0.08006, 0.4448, 1.989, 9.595, 22.88, 64.85],
-    5.0: [9.754e-13, 7.865e-7, 5.479e-3, 0.16, 3.197, 91.22, 752.3, 2.526e4],
+    0.2: [0, 7.119e-4, 4.186e-3, 0.01128, 0.01669, 0.02483, 0.04351, 0.06891, 0.2226],
+    0.5: [0, 7.775e-4, 0.01428, 0.0649, 0.1041, 0.1529, 0.2364, 0.3237, 0.7005],
+    0.7: [0, 3.704e-4, 0.01381, 0.1059, 0.2026, 0.336, 0.5558, 0.756, 1.426],
+    0.9: [0, 1.548e-4, 0.01043, 0.1302, 0.3032, 0.5891, 1.11, 1.57, 2.792],
+    1.0: [0, 9.852e-5, 8.665e-3, 0.1352, 0.3466, 0.7324, 1.493, 2.18, 3.855],
+    1.5: [0, 9.922e-6, 2.908e-3, 0.1164, 0.458, 1.452, 4.59, 8.396, 17.19],
+    2.0: [0, 9.901e-7, 9.071e-4, 0.08006, 0.4448, 1.989, 9.595, 22.88, 64.85],
+    3.0: [0, 9.852e-9, 8.658e-5, 0.03327, 0.3302, 2.563, 24.81, 96.74, 637.4],
+    5.0: [0, 9.754e-13, 7.865e-7, 5.479e-3, 0.16, 3.197, 91.22, 752.3, 2.526e4],
+}
+SHANNON = [0, 9.95e-3, 0.09531, 0.4055, 0.6931, 1.099, 1.792, 2.398, 3.932]
+KINDS = {"numpy": np.asarray, "torch": torch.tensor}
+REWARDS = {
+    "shannon": shannon_reward,
+    "renyi": lambda r: renyi_reward(r, q=2.0),
+    "renyi, literal": lambda r: renyi_reward(r, q=0.5, literal=True),
+    "behavioral": lambda r: behavioral_reward(r, alpha=0.5, beta=2.0, c=1.5),
+    "exact": lambda r: behavioral_reward_exact(r, alpha=0.5, beta=2.0, k=3, n=9, d=2).log,
 }
 
 
+def conditioned(distance, alpha):
+    return behavioral_reward(distance, alpha=alpha, beta=prelec_beta(alpha, 512))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_table(kind, dtype):
+    distance = KINDS[kind](DISTANCES, dtype=getattr(np if kind == "numpy" else torch, dtype))
+    for alpha, expected in TABLE.items():
+        reward = conditioned(distance, alpha)
+        assert reward.dtype == distance.dtype
+        assert reward.tolist() == pytest.approx(expected, rel=6e-4, abs=0)
+    assert shannon_reward(distance).tolist() == pytest.approx(SHANNON, rel=6e-4, abs=0)
+
+
+@pytest.mark.parametrize("name", REWARDS)
+def test_arrays_and_tensors_of_any_shape_agree(name):
+    reward = REWARDS[name]
+    distance = np.random.default_rng(0).gamma(1.0, 3.0, (2, 3, 4))
+    found = reward(distance)
+    assert type(found) is np.ndarray
+    torch.testing.assert_close(reward(torch.tensor(distance)), torch.tensor(found))
+    for member in (0, 1):  # no axis knows of another
+        np.testing.assert_array_equal(reward(distance[member]), found[member])
+    assert reward(distance.tolist()).tolist() == found.tolist()
+    scalar = reward(float(distance[0, 0, 0]))
+    assert np.ndim(scalar) == 0
+    assert scalar == pytest.approx(found[0, 0, 0], rel=1e-14)
+    assert reward(distance.astype(np.float32)).dtype == np.float32
+    assert reward(torch.ones(2)).dtype == torch.float32
+    assert reward([1, 2]).dtype == np.float64
+
+
 @pytest.mark.parametrize("alpha", TABLE)
+def test_float32_keeps_its_precision(alpha):
+    distance = torch.logspace(-9, 3, 500, dtype=torch.float64).float()
+    exact = conditioned(distance.double(), alpha)
+    representable = exact > 1e-37
+    found = conditioned(distance, alpha).double()
+    torch.testing.assert_close(found[representable], exact[representable], rtol=1e-5, atol=0)
+    assert torch.isfinite(found).all()
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_the_table(alpha, dtype):
-    distance = torch.tensor(DISTANCES, dtype=dtype)
-    reward = behavioral_reward(distance, alpha=alpha, beta=prelec_beta(alpha, 512))
-    assert reward.dtype == dtype
-    assert reward.tolist() == pytest.approx(TABLE[alpha], rel=6e-4)
-
-
-@pytest.mark.parametrize("alpha", [0.2, 0.5, 1.0, 2.0])
-def test_float32_keeps_small_distances(alpha):
-    small = torch.logspace(-9, 2, 50, dtype=torch.float64)
-    beta = prelec_beta(alpha, 512)
-    exact = behavioral_reward(small, alpha=alpha, beta=beta)
-    found = behavioral_reward(small.float(), alpha=alpha, beta=beta).double()
-    torch.testing.assert_close(found, exact, rtol=2e-5, atol=0)
-
-
 @pytest.mark.parametrize("alpha", [0.2, 1.0, 3.0])
-def test_zero_and_its_gradient(alpha):
-    distance = torch.tensor([0.0, 1e-8, 1.0], requires_grad=True)
-    reward = behavioral_reward(distance, alpha=alpha, beta=prelec_beta(alpha, 512))
+def test_zero_and_its_gradient(alpha, dtype):
+    distance = torch.tensor([0.0, 1e-8, 1.0], dtype=dtype, requires_grad=True)
+    reward = conditioned(distance, alpha)
     (gradient,) = torch.autograd.grad(reward.sum(), distance)
     assert reward[0] == 0
     assert gradient[0] == 0
     assert torch.isfinite(gradient).all()
+    step = 1e-6
+    slope = (conditioned(1 + step, alpha) - conditioned(1 - step, alpha)) / (2 * step)
+    assert gradient[2].item() == pytest.approx(slope, rel=1e-5)
+
+
+def test_a_distance_that_is_none_pays_nan():
+    assert np.isnan(conditioned(np.array([np.nan]), 0.5)).all()
+
+
+def test_c_above_one_pays_for_any_novelty_and_c_below_one_is_refused():
+    r = torch.tensor([0.0, 1e-3], dtype=torch.float64, requires_grad=True)
+    reward = behavioral_reward(r, alpha=2.0, beta=1.0, c=math.e)
+    (gradient,) = torch.autograd.grad(reward.sum(), r)
+    # L = 1 at R = 0, so that the reward is R / e there, and of first order, not of order 1 + alpha.
+    assert gradient[0].item() == pytest.approx(math.exp(-1), rel=1e-12)
+    assert reward.tolist() == pytest.approx([0, 1e-3 / math.e], rel=1e-2)
+    for c in (0.5, 1 - 1e-9, math.nan):
+        with pytest.raises(ValueError, match=r"c must be at least 1, got .*log\(R \+ c\) < 0"):
+            behavioral_reward(1.0, alpha=0.5, beta=1.0, c=c)
+
+
+@pytest.mark.parametrize("name", ["alpha", "beta"])
+def test_parameters_are_positive(name):
+    parameters = {"alpha": 1.0, "beta": 1.0, name: 0.0}
+    with pytest.raises(ValueError, match=f"{name} must be positive and finite, got 0.0"):
+        behavioral_reward(1.0, **parameters)
+    with pytest.raises(ValueError, match="q must be positive"):
+        renyi_reward(1.0, q=-1.0)
 
 
 def test_at_alpha_one_it_is_not_the_shannon_reward():
-    distance = torch.tensor(DISTANCES, dtype=torch.float64)
+    distance = np.array(DISTANCES)
     expected = distance / (1 + distance) * shannon_reward(distance)
-    torch.testing.assert_close(behavioral_reward(distance, alpha=1.0, beta=1.0), expected)
+    np.testing.assert_allclose(
+        behavioral_reward(distance, alpha=1.0, beta=1.0), expected, rtol=1e-14
+    )
 
 
 @pytest.mark.parametrize("alpha", [0.2, 0.5, 0.7, 0.9, 1.0])
-def test_increasing_up_to_alpha_one(alpha):
-    distance = torch.logspace(-6, 6, 400, dtype=torch.float64)
-    reward = behavioral_reward(distance, alpha=alpha, beta=prelec_beta(alpha, 512))
-    assert (reward.diff() > 0).all()
+@pytest.mark.parametrize("n_outcomes", [2, 512])
+def test_increasing_up_to_alpha_one(alpha, n_outcomes):
+    beta = prelec_beta(alpha, n_outcomes)
+    reward = behavioral_reward(np.logspace(-8, 8, 400), alpha=alpha, beta=beta)
+    assert (np.diff(reward) > 0).all()
 
 
-@pytest.mark.parametrize(("alpha", "peak"), [(1.5, 123.4), (2.0, 91.8), (3.0, 102), (5.0, 143)])
-def test_novelty_beyond_the_peak_is_punished_above_alpha_one(alpha, peak):
-    distance = torch.linspace(1, 400, 40_000, dtype=torch.float64)
-    reward = behavioral_reward(distance, alpha=alpha, beta=prelec_beta(alpha, 512))
-    assert distance[reward.argmax()].item() == pytest.approx(peak, rel=5e-3)
+@pytest.mark.parametrize(
+    ("alpha", "conditioned_peak", "peak"),
+    [(1.5, 123.4, 5.14), (2.0, 91.8, 3.00), (3.0, 102, 2.19), (5.0, 143, 1.88)],
+)
+@pytest.mark.parametrize("n_outcomes", [512, None])
+def test_novelty_beyond_the_peak_is_punished_above_alpha_one(
+    alpha, conditioned_peak, peak, n_outcomes
+):
+    beta, peak = (1.0, peak) if n_outcomes is None else (prelec_beta(alpha, 512), conditioned_peak)
+    distance = np.geomspace(0.5, 500, 2_000)
+    reward = behavioral_reward(distance, alpha=alpha, beta=beta)
+    at = reward.argmax()
+    assert distance[at] == pytest.approx(peak, rel=5e-3)
+    assert (np.diff(reward[: at + 1]) > 0).all()
+    assert (np.diff(reward[at:]) <= 0).all()  # it vanishes for alpha = 5, beta = 1
 
 
 def test_renyi_tends_to_shannon_and_grows_for_every_order():
-    distance = torch.logspace(-3, 3, 100, dtype=torch.float64)
-    near = renyi_reward(distance, q=1 + 1e-9)
-    torch.testing.assert_close(near, shannon_reward(distance), rtol=1e-6, atol=0)
-    torch.testing.assert_close(renyi_reward(distance, q=1.0), shannon_reward(distance))
+    distance = np.logspace(-3, 3, 100)
+    for q in (1 - 1e-9, 1.0, 1 + 1e-9):
+        np.testing.assert_allclose(renyi_reward(distance, q=q), np.log1p(distance), rtol=1e-6)
     for q in (0.2, 0.9, 1.1, 3.0):
-        assert (renyi_reward(distance, q=q).diff() > 0).all()
-    assert renyi_reward(torch.tensor([3.0]), q=2.0).item() == pytest.approx(1 - 1 / 4)
+        assert (np.diff(renyi_reward(distance, q=q)) > 0).all()
+    assert renyi_reward(3.0, q=2.0) == pytest.approx(1 - 1 / 4)
+
+
+def test_renyis_published_form_has_the_wrong_sign_above_one():
+    distance = np.logspace(-3, 3, 100)
+    assert (np.diff(renyi_reward(distance, q=0.5, literal=True)) > 0).all()
+    assert (np.diff(renyi_reward(distance, q=1.1, literal=True)) < 0).all()
+    assert renyi_reward(4.0, q=0.5, literal=True) == 2.0
+
+
+@pytest.mark.parametrize("d", [1, 3])
+@pytest.mark.parametrize("alpha", [0.5, 2.0])
+def test_the_exact_rewards_mean_is_the_papers_estimate(alpha, d):
+    sample = np.random.default_rng(d).uniform(0, 3, (400, d))  # densities on both sides of 1
+    distance = knn_distances(sample, k=4)[:, -1]
+    reward = behavioral_reward_exact(distance, alpha=alpha, beta=0.8, k=4, n=400, d=d)
+    assert {*reward.sign} <= {-1.0, 1.0}
+    estimate = behavioral_entropy_knn(sample, alpha=alpha, beta=0.8, k=4, correction=None)
+    assert np.mean(reward.sign * np.exp(reward.log)) == pytest.approx(estimate.value, rel=1e-10)
+
+
+def test_the_exact_reward_at_alpha_one_is_shannons():
+    """Unlike the simplified one: its mean is the plug-in estimate of Shannon's entropy."""
+    sample = np.random.default_rng(0).normal(size=(300, 2))
+    distance = knn_distances(sample, k=4)[:, -1]
+    reward = behavioral_reward_exact(distance, alpha=1.0, beta=1.0, k=4, n=300, d=2)
+    estimate = shannon_entropy_knn(sample, k=4, correction=None)
+    assert np.mean(reward.sign * np.exp(reward.log)) == pytest.approx(estimate.value, rel=1e-10)
+
+
+@pytest.mark.parametrize(("d", "constant"), [(1, 5.14), (2, 5.59), (24, -1.804), (512, -869.8)])
+def test_the_dropped_constant_is_not_negligible(d, constant):
+    """Read off at R = 1, alpha = beta = 1, where the reward is u = D."""
+    reward = behavioral_reward_exact(1.0, alpha=1.0, beta=1.0, k=12, n=1024, d=d)
+    assert reward.sign * math.exp(reward.log) == pytest.approx(constant, rel=2e-3)
+
+
+@pytest.mark.parametrize("alpha", [0.2, 1.0, 5.0])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_exact_reward_stays_finite_in_512_dimensions(alpha, dtype):
+    distance = torch.logspace(-3, 3, 200, dtype=dtype, requires_grad=True)
+    beta = prelec_beta(alpha, 512)
+    reward = behavioral_reward_exact(distance, alpha=alpha, beta=beta, k=12, n=1024, d=512)
+    assert torch.isfinite(reward.log).all()
+    (gradient,) = torch.autograd.grad(reward.log.sum(), distance)
+    assert torch.isfinite(gradient).all()
+    # Below R = 5.47 the density exceeds 1, where all alpha pay the same: Shannon's reward.
+    assert (reward.sign == torch.where(distance < 5.47, -1.0, 1.0)).all()
+
+
+def test_the_exact_reward_at_zero_is_minus_infinity():
+    reward = behavioral_reward_exact([0.0], alpha=0.5, beta=1.0, k=1, n=2, d=1)
+    assert (reward.sign.item(), reward.log.item()) == (-1, math.inf)
+    with pytest.raises(ValueError, match="k must be positive"):
+        behavioral_reward_exact(1.0, alpha=0.5, beta=1.0, k=0, n=2, d=1)

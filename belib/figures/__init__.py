@@ -8,6 +8,14 @@ from belib.figures.collection import (
     torso_map,
 )
 from belib.figures.learning import learning_curves, returns
+from belib.figures.rewards import (
+    exact_and_simplified,
+    reward_curves,
+    reward_map,
+    reward_panels,
+    reward_scales,
+    reward_surface,
+)
 from belib.figures.style import (
     caption,
     objective_color,
@@ -34,6 +42,7 @@ __all__ = [
     "convergence",
     "entropies_by_parameter",
     "estimator_bars",
+    "exact_and_simplified",
     "frame_strip",
     "learning_curves",
     "objective_color",
@@ -43,6 +52,11 @@ __all__ = [
     "objective_order",
     "perceived_normal",
     "returns",
+    "reward_curves",
+    "reward_map",
+    "reward_panels",
+    "reward_scales",
+    "reward_surface",
     "running_estimates",
     "state_histograms",
     "torso_map",

@@ -11,10 +11,8 @@ from matplotlib.axes import Axes
 from scipy import stats
 
 from belib.entropy import behavioral_entropy, renyi_entropy, shannon_entropy
-from belib.figures.style import objective_color
+from belib.figures.style import OUTSIDE, objective_color
 from belib.weighting import Prelec, prelec_beta
-
-_OUTSIDE = {"frameon": False, "loc": "upper left", "bbox_to_anchor": (1, 1), "fontsize": 13}
 
 
 def perceived_normal(alphas: Sequence[float]) -> Axes:
@@ -27,7 +25,7 @@ def perceived_normal(alphas: Sequence[float]) -> Axes:
         ax.plot(x, Prelec(alpha)(density), color=color, label=label)
     ax.plot(x, density, ":", color="black", linewidth=3, label="the density itself\n(α = 1)")
     ax.set(xlabel="x", ylabel="perceived density", ylim=(0, None))
-    ax.legend(**_OUTSIDE)
+    ax.legend(**OUTSIDE)
     return ax
 
 
@@ -46,7 +44,7 @@ def bernoulli_entropies(alphas: Sequence[float], qs: Sequence[float]) -> np.ndar
     for ax, title in zip(axes, ("Behavioral entropy, β for M = 2", "Rényi entropy"), strict=True):
         ax.plot(p, shannon_entropy(pmf), ":", color="black", linewidth=3, label="Shannon")
         ax.set(xlabel="p", title=title, ylim=(0, None))
-        ax.legend(**_OUTSIDE)
+        ax.legend(**OUTSIDE)
     axes[0].set_ylabel("entropy (nats)")
     return axes
 
@@ -65,7 +63,7 @@ def uniform_on_part(table: pd.DataFrame) -> Axes:
     ax.axhline(1, color="black", linestyle=":", label="uniform on all")
     ax.set(xlabel="share of outcomes that are possible", ylabel="entropy / log M", yscale="log")
     ax.set_ylim(0.1, 10)
-    ax.legend(**_OUTSIDE)
+    ax.legend(**OUTSIDE)
     return ax
 
 
@@ -82,7 +80,7 @@ def entropies_by_parameter(table: pd.DataFrame) -> Axes:
         ax.plot(rows["parameter"], rows["entropy"], color=color, label=labels[objective])
     ax.axvline(1, color="black", linestyle=":", label="Shannon")
     ax.set(xlabel="parameter", ylabel="entropy (nats)", xscale="log", ylim=(0, None))
-    ax.legend(**_OUTSIDE)
+    ax.legend(**OUTSIDE)
     return ax
 
 
@@ -103,7 +101,7 @@ def weighting_slopes(alphas: Sequence[float], n_outcomes: int) -> Axes:
         ax.set(xlabel=name, xscale="log", yscale="log", ylim=(1e-6, 1e9))
     axes[0].set(ylabel="slope of w", title="towards p = 0")
     axes[1].set_title("towards p = 1")
-    axes[1].legend(**_OUTSIDE)
+    axes[1].legend(**OUTSIDE)
     return axes
 
 
@@ -121,7 +119,7 @@ def running_estimates(table: pd.DataFrame, truth: float) -> Axes:
     ax.set(xscale="log", xlabel="samples", ylabel="estimate (nats)")
     ax.set_ylim(0, 1.1 * max(truth, table["value"].max()))
     _mark_sizes(ax, table["n"])
-    ax.legend(**_OUTSIDE)
+    ax.legend(**OUTSIDE)
     return ax
 
 
@@ -141,7 +139,7 @@ def convergence(table: pd.DataFrame, y: str, ylabel: str) -> np.ndarray:
         )
         _mark_sizes(ax, rows["n"])
         ax.get_legend().remove()
-    axes[0, -1].legend(**_OUTSIDE)
+    axes[0, -1].legend(**OUTSIDE)
     return axes[0]
 
 

@@ -1,0 +1,92 @@
+"""JupyterLab on a copy of the notebooks, and Chromium to look at it with."""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import urllib.request
+
+import pytest
+from waiting import wait_until
+
+from belib.paths import ROOT, writable_folder
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
+
+
+class Lab:
+    """A running JupyterLab, known by its address."""
+
+    def __init__(self, url):
+        self.url = url
+
+    def get(self, path):
+        with urllib.request.urlopen(f"{self.url}/{path}", timeout=5) as answer:
+            return json.load(answer)
+
+    def idle(self):
+        """Whether there are sessions and the kernels of all are idle."""
+        sessions = self.get("api/sessions")
+        return bool(sessions) and all(s["kernel"]["execution_state"] == "idle" for s in sessions)
+
+
+@pytest.fixture(scope="session")
+def lab(tmp_path_factory):
+    """JupyterLab with the project's settings alone; nothing of a user's is read or touched."""
+    home = tmp_path_factory.mktemp("lab")
+    notebooks = shutil.copytree(ROOT / "notebooks", home / "notebooks")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    places = ("CONFIG_DIR", "DATA_DIR", "RUNTIME_DIR")
+    environment = {**os.environ, **{f"JUPYTER_{each}": str(home / each) for each in places}}
+    environment |= {
+        "JUPYTERLAB_SETTINGS_DIR": str(home / "settings"),
+        "JUPYTERLAB_WORKSPACES_DIR": str(home / "workspaces"),
+        "JUPYTER_CONFIG_PATH": str(ROOT / ".jupyter"),
+        "OMP_NUM_THREADS": "1",
+    }
+    command = [sys.executable, "-m", "jupyter", "lab", "--no-browser", f"--port={port}"]
+    command += [f"--ServerApp.root_dir={notebooks}", "--IdentityProvider.token="]
+    command += ["--allow-root"] if os.geteuid() == 0 else []
+    with open(home / "log", "w") as log:
+        server = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+    try:
+        lab = Lab(f"http://127.0.0.1:{port}")
+        wait_until(lambda: lab.get("api"), 60, f"JupyterLab answers ({home / 'log'})")
+        yield lab
+    finally:
+        server.terminate()
+        server.wait(20)
+
+
+@pytest.fixture(scope="session")
+def browser():
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    if CHROMIUM is None:
+        pytest.skip("no Chromium on the path")
+    with playwright.sync_playwright() as start:
+        # Chromium has no sandbox for root, nor in most containers.
+        browser = start.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(browser):
+    """A page that fails its test on any error in its console."""
+    page = browser.new_page(viewport={"width": 1400, "height": 1100})
+    page.set_default_timeout(30_000)
+    errors = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
+    yield page
+    page.close()
+    assert errors == []
+
+
+@pytest.fixture(scope="session")
+def screenshots():
+    return writable_folder("runs/browser")

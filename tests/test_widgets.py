@@ -1,0 +1,101 @@
+"""The interactive part without a browser: its callbacks, called as a slider calls them."""
+
+import io
+import time
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from PIL import Image
+
+from belib.figures.reward_view import RewardView
+from belib.statemap import StateMap
+from belib.widgets import EntropyGame, RewardExplorer, explorer
+
+
+@pytest.fixture(scope="module")
+def states():
+    rng = np.random.default_rng(0)
+    return StateMap(rng.normal(size=(1500, 2)), rng.gamma(8.0, 0.3, 1500), "made up; for a test")
+
+
+@pytest.fixture(scope="module")
+def reward(states):
+    return RewardExplorer(states)
+
+
+@pytest.fixture
+def game():
+    return EntropyGame(n_outcomes=6, alpha=0.5)
+
+
+def pixels(png):
+    return np.asarray(Image.open(io.BytesIO(png)))
+
+
+def test_dragging_alpha_redraws_within_a_tenth_of_a_second(reward, game):
+    """Processor time, which other programs do not lengthen: 0.04 s, of a whole redraw 0.25 s."""
+    for each in (reward, game):
+        times, images = [], set()
+        for alpha in np.linspace(0.1, 5, 50):
+            start = time.process_time()
+            each.alpha.value = alpha
+            times.append(time.process_time() - start)
+            images.add(each.image.value)
+        assert len(images) == 50, "every alpha has its own picture"
+        assert np.median(times) < 0.1
+    assert plt.get_fignums() == [], "no figure is left open"
+
+
+def test_the_picture_is_the_whole_figures(states):
+    """What is drawn on top of the kept background is what a full redraw would show."""
+    view = RewardView(states)
+    fast = pixels(view.update(2.0, 16, 3.0))
+    for artist in view.moving:
+        artist.set_animated(False)
+    view.canvas.draw()
+    whole = np.asarray(view.canvas.buffer_rgba())[..., :3]
+    assert fast.shape == whole.shape
+    different = (abs(fast.astype(int) - whole) > 60).any(-1).mean()
+    assert different < 0.02  # lines of the axes that lie above or below a curve
+
+
+def test_every_control_of_the_reward_moves_the_picture_and_back(reward):
+    reward.alpha.value = 0.5
+    before = reward.image.value
+    for control, value in ((reward.alpha, 3.0), (reward.n_outcomes, 2), (reward.unit, 100.0)):
+        old, control.value = control.value, value
+        assert reward.image.value != before
+        control.value = old
+        assert reward.image.value == before
+
+
+def test_the_games_pmf_follows_its_sliders(game):
+    assert game.pmf.sum() == pytest.approx(1)
+    for slider in game.weights.children:
+        slider.value = 0.0
+    np.testing.assert_array_equal(game.pmf, 1 / 6)
+    game.weights.children[2].value = 0.5
+    assert game.pmf.tolist() == [0, 0, 1, 0, 0, 0]
+    game.n_outcomes.value = 3
+    assert len(game.pmf) == len(game.weights.children) == 3
+
+
+def test_climbing_ends_at_the_uniform_pmf_only_for_small_alpha(game):
+    game.climb()
+    np.testing.assert_allclose(game.pmf, 1 / 6, atol=1e-3)
+    assert game.said.value == "Behavioral entropy 1.792 nats, of 1.792 if uniform"
+    game.alpha.value = 5.0
+    game.climb()
+    assert game.pmf.min() < 1e-3
+    assert game.said.value == (
+        "Behavioral entropy 1.837 nats, <b>more than the uniform pmf's 1.792</b>"
+    )
+    game.level_button.click()
+    np.testing.assert_allclose(game.pmf, 1 / 6, atol=1e-9)
+
+
+def test_both_stand_in_tabs(states):
+    tab = explorer(states, alpha=2.0)
+    assert tab.titles == ("Reward", "Discrete game")
+    assert [child.alpha.value for child in tab.children] == [2.0, 2.0]

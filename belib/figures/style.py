@@ -57,7 +57,8 @@ def objective_label(objective: str, parameter: float | None = None) -> str:
     symbols = {"behavioral": "BE α", "renyi": "RE q"}
     if objective in symbols:
         return f"{symbols[objective]} = {parameter:g}"
-    return {"shannon": "SE", "rnd": "RND", "smm": "SMM"}.get(objective, f"{objective} actions")
+    names = {"shannon": "SE", "rnd": "RND", "smm": "SMM", "random": "random actions"}
+    return names.get(objective, "online" if objective == "task" else str(objective))
 
 
 def objective_marker(objective: str | None) -> str:

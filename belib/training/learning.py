@@ -11,12 +11,10 @@ import torch
 from belib import datasets, paths, results
 from belib.config import OfflineConfig
 from belib.datasets import Dataset
-from belib.offline.td3 import TD3
+from belib.offline import LEARNERS
 from belib.replay import Replay
 from belib.streams import Streams
 from belib.training.evaluation import Evaluator
-
-LEARNERS = {"td3": TD3}
 
 
 class Learning:

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from belib.config import LearnerConfig
+from belib.machine import keep_freed_memory, products
 from belib.networks import Actor, Adam, TwinCritic
-from belib.precision import products
 from belib.replay import Batch
 from belib.streams import Streams
 
@@ -38,6 +38,7 @@ class ActorCritic(nn.Module):
 
     def __init__(self, obs_dim: int, action_dim: int, configs: Sequence[LearnerConfig]):
         super().__init__()
+        keep_freed_memory()
         self.config = configs[0]
         self.streams = Streams([config.seed for config in configs], "agent")
         sizes = (self.streams, obs_dim, action_dim, self.config.hidden_dim)

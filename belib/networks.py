@@ -49,7 +49,7 @@ class Trunk(nn.Module):
         """(M, B, in) -> (M, B, out), in (-1, 1)."""
         h = self.linear(x)
         h = functional.layer_norm(h, h.shape[-1:])
-        return torch.addcmul(self.shift, h, self.scale).tanh_()
+        return torch.addcmul(self.shift.to(h.dtype), h, self.scale.to(h.dtype)).tanh_()
 
 
 def mlp(streams: Streams, *dims: int, copies: int = 1) -> nn.Sequential:
@@ -69,7 +69,7 @@ class Actor(nn.Module):
         self.head = mlp(streams, hidden_dim, hidden_dim, action_dim)
 
     def forward(self, obs: Tensor) -> Tensor:
-        return self.head(self.trunk(obs)).tanh()
+        return self.head(self.trunk(obs)).float().tanh()
 
 
 class GaussianActor(nn.Module):
@@ -81,7 +81,7 @@ class GaussianActor(nn.Module):
         self.head = mlp(streams, hidden_dim, hidden_dim, 2 * action_dim)
 
     def forward(self, obs: Tensor) -> tuple[Tensor, Tensor]:
-        mean, log_std = self.head(self.trunk(obs)).chunk(2, -1)
+        mean, log_std = self.head(self.trunk(obs)).float().chunk(2, -1)
         return mean, log_std.clamp(*_LOG_STD).exp()
 
 
@@ -109,13 +109,11 @@ class TwinCritic(nn.Module):
     def forward(self, obs: Tensor, action: Tensor) -> Tensor:
         x = torch.cat([obs, action], -1)
         h = twice(self.trunk(x)) if self.shared_trunk else self.trunk(twice(x))
-        return self.head(h).view(2, *x.shape[:-1])
+        return self.head(h).float().view(2, *x.shape[:-1])
 
     def of_several(self, obs: Tensor, actions: Tensor) -> Tensor:
         """Values (2, M, N, B) of N actions (M, N, B, action_dim) at each of (M, B, obs_dim)."""
-        repeated = obs.unsqueeze(1).expand(*actions.shape[:-1], -1)
-        values = self(repeated.flatten(1, 2), actions.flatten(1, 2))
-        return values.unflatten(-1, actions.shape[1:3])
+        return torch.stack([self(obs, action) for action in actions.unbind(1)], 2)
 
 
 class RunningRMS(nn.Module):

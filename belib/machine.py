@@ -1,6 +1,8 @@
-"""How exactly matrix products are computed: as fast as single precision allows, or in bfloat16."""
+"""What the process is told about its machine: exactness of matrix products, and freed memory."""
 
+import ctypes
 import functools
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -40,3 +42,16 @@ def fastest_float32() -> str:
     error = (one @ two - exact).abs().max() / exact.abs().max()
     torch.set_float32_matmul_precision(before)
     return "medium" if error < _SINGLE_PRECISION else "highest"
+
+
+@functools.cache
+def keep_freed_memory() -> None:
+    """Let the process keep the memory of freed arrays below 256 MB, up to 1 GB, for its next ones.
+
+    A step's temporary arrays otherwise go back to Linux and come again page by page, zeroed, which
+    takes longer than what is computed in them. Without glibc's `mallopt` nothing is changed.
+    """
+    set_option = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    if set_option is not None:
+        set_option(-3, 2**28)  # M_MMAP_THRESHOLD
+        set_option(-1, 2**30)  # M_TRIM_THRESHOLD

@@ -111,6 +111,15 @@ class ActorCritic(nn.Module):
         targets, sources = list(self.critic_target.parameters()), list(self.critic.parameters())
         torch._foreach_lerp_(targets, sources, self.config.tau)
 
+    @torch.no_grad()
+    def clear(self, member: int) -> None:
+        """Set a member's parameters and moments to zero, so that it holds nothing infinite."""
+        tensors = list(self.parameters())
+        for optimizer in self.optimizers.values():
+            tensors += optimizer.means + optimizer.squares
+        for tensor in tensors:
+            tensor.unflatten(0, (-1, len(self.streams)))[:, member].zero_()
+
     def state(self) -> dict:
         """Networks, optimisers and streams, in tensors and plain numbers."""
         return {

@@ -78,7 +78,7 @@ def train_offline(
 
     Args:
         configs: one config, or several that differ only in task and seed.
-        runs_dir: holds `datasets/`; results go under `offline/<domain>/<dataset>/<algorithm>/`.
+        runs_dir: holds `datasets/`; results go under `offline/<domain>/<dataset>/<variant>/`.
         checkpoint_minutes, progress: as for `pretrain`.
 
     Returns a table of `results.COLUMNS`, a row an evaluation. Raises ValueError (DatasetError for
@@ -88,9 +88,9 @@ def train_offline(
     runs.check_members(configs)
     config = configs[0]
     _check_tasks(configs)
-    folders = [_offline_folder(runs_dir, c, c.dataset, c.algorithm) for c in configs]
+    folders = [_offline_folder(runs_dir, c, c.dataset, c.variant) for c in configs]
     runs.check_folders(folders, configs)
-    names = f"{config.algorithm} on {config.dataset}, {len(configs)} members"
+    names = f"{config.variant} on {config.dataset}, {len(configs)} members"
     if all(_last_step(folder) >= config.num_steps for folder in folders):
         print(f"{names}: finished already, {config.num_steps} updates in {folders[0].parent}")
     else:
@@ -125,7 +125,8 @@ def evaluate_baselines(
 ) -> pd.DataFrame:
     """The returns of doing nothing and of uniform actions, for the tasks and seeds of `configs`.
 
-    No policy's return means much without them: Quadruped pays about 500 for lying upright. They are
+    No policy's return means much without them: Quadruped pays about 500 for lying still if it lands
+    on its feet, so that their mean is 500 times the share of starts that are `upright`. They are
     evaluated as the policies are, from the same number of starting states.
     """
     configs = [configs] if isinstance(configs, OfflineConfig) else list(configs)
@@ -136,8 +137,8 @@ def evaluate_baselines(
     revision, tables = paths.git_revision(), []
     for algorithm, policy in zip(results.BASELINES, policies, strict=True):
         returns = evaluator(policy, step=0)
-        for config, own in zip(configs, returns, strict=True):
-            changes = {"algorithm": algorithm, "dataset": "none"}
+        for config, own, upright in zip(configs, returns, evaluator.upright, strict=True):
+            changes = {"algorithm": algorithm, "dataset": "none", "upright": float(upright)}
             row = results.row(config, None, 0, own, revision, **changes)
             folder = _offline_folder(runs_dir, config, "none", algorithm.replace(" ", "-"))
             tables.append(pd.DataFrame([row]))

@@ -94,14 +94,15 @@ def collect(runs_dir: str | Path) -> pd.DataFrame:
 def final(table: pd.DataFrame) -> pd.DataFrame:
     """The last evaluation of each member: no choice of a best one."""
     _check_one_scale(table)
-    last = table.groupby(MEMBER, dropna=False)["step"].idxmax()
+    last = table.groupby(MEMBER, dropna=False, sort=False)["step"].idxmax()
     return table.loc[last].assign(score="final").reset_index(drop=True)
 
 
 def best(table: pd.DataFrame) -> pd.DataFrame:
     """The best evaluation of each member, chosen by the very returns that it then reports."""
     _check_one_scale(table)
-    top = table.assign(rank=table["return"].fillna(-np.inf)).groupby(MEMBER, dropna=False)["rank"]
+    known = table.assign(known=table["return"].fillna(-np.inf))
+    top = known.groupby(MEMBER, dropna=False, sort=False)["known"]
     return table.loc[top.idxmax()].assign(score="best").reset_index(drop=True)
 
 

@@ -3,9 +3,16 @@
 from belib.figures.learning import (
     collection_curves,
     frame_strip,
+    torso_map,
+)
+from belib.figures.offline import (
+    ablation,
+    averages,
+    improvement,
     learning_curves,
     returns,
-    torso_map,
+    sensitivity,
+    table_1,
 )
 from belib.figures.style import (
     caption,
@@ -27,6 +34,8 @@ from belib.figures.theory import (
 )
 
 __all__ = [
+    "ablation",
+    "averages",
     "bernoulli_entropies",
     "caption",
     "collection_curves",
@@ -34,6 +43,7 @@ __all__ = [
     "entropies_by_parameter",
     "estimator_bars",
     "frame_strip",
+    "improvement",
     "learning_curves",
     "objective_color",
     "objective_label",
@@ -42,6 +52,8 @@ __all__ = [
     "perceived_normal",
     "returns",
     "running_estimates",
+    "sensitivity",
+    "table_1",
     "torso_map",
     "uniform_on_part",
     "use_style",

@@ -43,6 +43,18 @@ SCORES = ("final", "best")
 
 MEMBER = ["task", "dataset", "algorithm", "seed"]
 
+PAPER_TABLE_1 = pd.DataFrame(
+    {
+        "walker_stand": (990.38, 988.93, 954.93, 947.89, 496.09),
+        "walker_walk": (904.66, 878.20, 895.89, 735.77, 409.46),
+        "walker_run": (385.07, 440.53, 360.64, 341.03, 140.29),
+        "quadruped_walk": (845.31, 776.64, 755.79, 699.22, 425.11),
+        "quadruped_run": (522.32, 490.75, 490.46, 490.66, 275.38),
+    },
+    index=["BE", "RE", "SE", "RND", "SMM"],
+).T
+"""The best return over datasets, seeds, learners and evaluations, 500K steps and 100K updates."""
+
 
 def row(
     config: OfflineConfig,

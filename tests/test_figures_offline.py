@@ -120,6 +120,12 @@ def test_the_matrix_of_improvement_is_written_in_its_cells():
     assert {text.get_text() for text in ax.texts} == {"0.00", "1.00"}
 
 
+def test_labels_show_every_episode():
+    table = pd.DataFrame({"dataset": "a", "task": ["walk"] * 3 + ["run"], "return": [1, 2, 3, 9.0]})
+    ax = figures.labels(table)
+    assert sorted(np.concatenate([c.get_offsets()[:, 1] for c in ax.collections])) == [1, 2, 3, 9]
+
+
 def test_table_1_has_the_best_beside_the_means():
     html = figures.table_1(results.table_1(synthetic())).to_html()
     for words in ("best over everything", "mean of finals", "best mean", "policies", "BE", "SE"):

@@ -19,6 +19,7 @@ from belib.training import (
     learning,
     loop,
     pretrain,
+    rollout,
     train_groups,
     train_offline,
 )
@@ -350,6 +351,17 @@ def test_every_learner_goes_through_the_loop(small_offline, runs_dir, algorithm)
     assert table["algorithm"].tolist() == [algorithm]
     metrics = pd.read_csv(next(runs_dir.glob("offline/**/metrics.csv")))
     assert np.isfinite(metrics.to_numpy()).all()
+
+
+def test_a_learnt_policy_can_be_looked_at(small_offline, runs_dir):
+    configs = [small_offline(dataset="random-s0", seed=seed, num_steps=2) for seed in (0, 1)]
+    with pytest.raises(ValueError, match="must hold a checkpoint with walker_stand-s1, got none"):
+        rollout(configs[1], runs_dir=runs_dir)
+    train_offline(configs, runs_dir=runs_dir, progress=False)
+    states = [rollout(config, runs_dir=runs_dir) for config in (configs[1], *configs)]
+    assert states[0].shape == (1001, 18)
+    np.testing.assert_array_equal(states[0], states[2])
+    assert not np.array_equal(states[0], states[1])
 
 
 @pytest.mark.slow

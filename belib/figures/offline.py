@@ -201,6 +201,20 @@ def _families_over_parameters(ax: Axes, rows: pd.DataFrame) -> None:
     ax.set_xticks(range(len(ticks)), [f"{tick:g}" for tick in ticks])
 
 
+def labels(table: pd.DataFrame) -> Axes:
+    """What each task would have paid for each episode of each dataset: a dot an episode.
+
+    Args:
+        table: columns `dataset`, `task`, `return`, a row an episode and task.
+    """
+    _, ax = plt.subplots(figsize=(9, 5))
+    options = {"dodge": True, "size": 5, "alpha": 0.7, "palette": "colorblind"}
+    sns.stripplot(table, x="task", y="return", hue="dataset", ax=ax, **options)
+    ax.set(xlabel="", ylabel="return of an episode", ylim=(0, None))
+    sns.move_legend(ax, "upper left", bbox_to_anchor=(1, 1), frameon=False, title=None)
+    return ax
+
+
 def improvement(matrix: pd.DataFrame) -> Axes:
     """The matrix of `results.improvement`: the chance that a row's run beats a column's."""
     size = 1.2 * len(matrix) + 3

@@ -20,9 +20,17 @@ from belib.config import OfflineConfig, PretrainConfig
 from belib.training import loop
 from belib.training.collection import Collection
 from belib.training.evaluation import Evaluator
-from belib.training.learning import Learning
+from belib.training.learning import Learning, offline_folder
+from belib.training.rollout import rollout
 
-__all__ = ["Evaluator", "evaluate_baselines", "pretrain", "train_groups", "train_offline"]
+__all__ = [
+    "Evaluator",
+    "evaluate_baselines",
+    "pretrain",
+    "rollout",
+    "train_groups",
+    "train_offline",
+]
 
 
 def pretrain(
@@ -88,7 +96,7 @@ def train_offline(
     runs.check_members(configs)
     config = configs[0]
     _check_tasks(configs)
-    folders = [_offline_folder(runs_dir, c, c.dataset, c.variant) for c in configs]
+    folders = [offline_folder(runs_dir, c, c.dataset, c.variant) for c in configs]
     runs.check_folders(folders, configs)
     names = f"{config.variant} on {config.dataset}, {len(configs)} members"
     if all(_last_step(folder) >= config.num_steps for folder in folders):
@@ -140,7 +148,7 @@ def evaluate_baselines(
         for config, own, upright in zip(configs, returns, evaluator.upright, strict=True):
             changes = {"algorithm": algorithm, "dataset": "none", "upright": float(upright)}
             row = results.row(config, None, 0, own, revision, **changes)
-            folder = _offline_folder(runs_dir, config, "none", algorithm.replace(" ", "-"))
+            folder = offline_folder(runs_dir, config, "none", algorithm.replace(" ", "-"))
             tables.append(pd.DataFrame([row]))
             results.write(paths.writable_folder(folder) / "results.csv", tables[-1])
     return pd.concat(tables, ignore_index=True)
@@ -151,13 +159,6 @@ def _check_tasks(configs: Sequence[OfflineConfig]) -> None:
         domain, _ = envs.split_task(config.task)
         if domain != config.domain:
             raise ValueError(f"task must be one of the domain {config.domain}, got {config.task!r}")
-
-
-def _offline_folder(
-    runs_dir: str | Path, config: OfflineConfig, dataset: str, algorithm: str
-) -> Path:
-    parts = ("offline", config.domain, dataset, algorithm, f"{config.task}-s{config.seed}")
-    return paths.resolve(runs_dir).joinpath(*parts)
 
 
 def _last_step(folder: Path) -> int:

@@ -121,6 +121,14 @@ class Learning:
         self.draws.restore(state["draws"])
 
 
+def offline_folder(
+    runs_dir: str | Path, config: OfflineConfig, dataset: str, algorithm: str
+) -> Path:
+    """`<runs_dir>/offline/<domain>/<dataset>/<algorithm>/<task>-s<seed>`."""
+    parts = ("offline", config.domain, dataset, algorithm, f"{config.task}-s{config.seed}")
+    return paths.resolve(runs_dir).joinpath(*parts)
+
+
 def load_replay(configs: Sequence[OfflineConfig], dataset: Dataset) -> tuple[Replay, float]:
     """The dataset's transitions in memory once, with a reward column a task, for all members.
 

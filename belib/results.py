@@ -169,41 +169,48 @@ def over_tasks(table: pd.DataFrame, by: list[str], score: str = "final") -> pd.D
     A row a group: its number of tasks and runs, mean of task means, iqm, low, high (95 %).
     ValueError where a group lacks tasks that another has: their means could not be compared.
     """
-    found, rows = scores(table, score).dropna(subset="return"), []
-    tasks = sorted(found["task"].unique())
-    for key, group in found.groupby(by, dropna=False, sort=False):
-        runs = _by_task(group, tasks, key)
+    rows = []
+    for key, runs in _runs(table, by, ["task"], score).items():
         low, high = bootstrap(runs, interquartile_mean)
-        entry = dict(zip(by, key, strict=True))
-        entry |= {"score": score, "tasks": len(tasks), "runs": len(group)}
-        mean = float(np.mean([each.mean() for each in runs]))
-        rows.append(
-            {**entry, "mean": mean, "iqm": interquartile_mean(runs)} | {"low": low, "high": high}
-        )
+        entry = dict(zip(by, key, strict=True)) | {"score": score, "tasks": len(runs)}
+        entry |= {"runs": sum(map(len, runs)), "mean": np.mean([each.mean() for each in runs])}
+        rows.append({**entry, "iqm": interquartile_mean(runs), "low": low, "high": high})
     return pd.DataFrame(rows)
 
 
-def improvement(table: pd.DataFrame, by: str, score: str = "final") -> pd.DataFrame:
+def improvement(
+    table: pd.DataFrame, by: str, *, within: tuple[str, ...] = ("task",), score: str = "final"
+) -> pd.DataFrame:
     """P(a run of the row's group has a higher return than one of the column's), a matrix.
 
-    Averaged over tasks, ties counted half. `by` is a column, such as `dataset` or `algorithm`.
+    Args:
+        table: rows of `COLUMNS` of one scale.
+        by: the column of what is compared, such as `dataset` or `algorithm`.
+        within: runs are compared where they agree in these columns, and the chances averaged.
+        score: `final` or `best`.
+
+    Ties count half. ValueError where a group lacks runs that another has.
     """
-    found = scores(table, score).dropna(subset="return")
-    tasks = sorted(found["task"].unique())
-    groups = found.groupby(by, dropna=False, sort=False)
-    runs = {name: _by_task(group, tasks, name) for name, group in groups}
+    runs = {name: each for (name,), each in _runs(table, [by], list(within), score).items()}
     matrix = pd.DataFrame(np.nan, index=list(runs), columns=list(runs))
     for one, two in permutations(runs, 2):
         matrix.loc[one, two] = probability_of_improvement(runs[one], runs[two])
     return matrix.rename_axis(index=by, columns="over")
 
 
-def _by_task(group: pd.DataFrame, tasks: list[str], name: Any) -> list[np.ndarray]:
-    runs = {task: rows["return"].to_numpy() for task, rows in group.groupby("task")}
-    missing = [task for task in tasks if task not in runs]
-    if missing:
-        raise ValueError(f"{name} must have runs of every task compared, got none of {missing}")
-    return [runs[task] for task in tasks]
+def _runs(
+    table: pd.DataFrame, by: list[str], within: list[str], score: str
+) -> dict[tuple, list[np.ndarray]]:
+    """For each group the returns of its runs, an array a stratum, the same strata for all."""
+    found, runs = scores(table, score).dropna(subset="return"), {}
+    strata = [stratum for stratum, _ in found.groupby(within, sort=False)]
+    for key, group in found.groupby(by, dropna=False, sort=False):
+        own = {stratum: rows["return"].to_numpy() for stratum, rows in group.groupby(within)}
+        missing = [stratum for stratum in strata if stratum not in own]
+        if missing:
+            raise ValueError(f"{key} must have runs wherever another has, got none of {missing}")
+        runs[key] = [own[stratum] for stratum in strata]
+    return runs
 
 
 def table_1(table: pd.DataFrame) -> pd.DataFrame:

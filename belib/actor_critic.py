@@ -6,11 +6,13 @@ TD3's delayed policy updates and without a target actor.
 
 import copy
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 
 import torch
 from torch import Tensor, nn
 
 from belib.config import LearnerConfig
+from belib.machine import keep_freed_memory, products
 from belib.networks import Actor, Adam, TwinCritic
 from belib.replay import Batch
 from belib.streams import Streams
@@ -32,13 +34,16 @@ class ActorCritic(nn.Module):
     shared_trunk: bool
     """Whether the two critics share their first layer: in URLB they do, in ExORL they do not."""
 
+    actor_network: type[nn.Module] = Actor
+
     def __init__(self, obs_dim: int, action_dim: int, configs: Sequence[LearnerConfig]):
         super().__init__()
+        keep_freed_memory()
         self.config = configs[0]
         self.streams = Streams([config.seed for config in configs], "agent")
         sizes = (self.streams, obs_dim, action_dim, self.config.hidden_dim)
         self.action_dim = action_dim
-        self.actor = Actor(*sizes)
+        self.actor = self.actor_network(*sizes)
         self.critic = TwinCritic(*sizes, shared_trunk=self.shared_trunk)
         self.critic_target = copy.deepcopy(self.critic).requires_grad_(False)
         self.optimizers = {"actor": self.adam(self.actor), "critic": self.adam(self.critic)}
@@ -50,17 +55,23 @@ class ActorCritic(nn.Module):
     @torch.no_grad()
     def act(self, obs: Tensor, *, explore: bool) -> Tensor:
         """Actions (M, B, action_dim) for observations (M, B, obs_dim): the mean, or with noise."""
-        action = self.actor(obs)
+        with self.products():
+            action = self.actor(obs)
         if explore:
             action += self.config.stddev * self.streams.normal(*action.shape[1:])
         return action.clamp(-_EDGE, _EDGE)
 
     def update(self, batch: Batch) -> Metrics:
         """One update of critic, actor and target critic, in URLB's order."""
-        metrics = self.descend("critic", *self.critic_loss(batch))
-        metrics |= self.descend("actor", *self.actor_loss(batch))
+        with self.products():
+            metrics = self.descend("critic", *self.critic_loss(batch))
+            metrics |= self.descend("actor", *self.actor_loss(batch))
         self.update_target()
         return metrics
+
+    def products(self) -> AbstractContextManager:
+        """The config's precision of the networks' products, to be entered around them."""
+        return products(self.config.precision)
 
     def critic_loss(self, batch: Batch) -> tuple[Tensor, Metrics]:
         """Both critics' squared errors to r + discount min Q'(s', a'), a' a noisy policy action."""
@@ -79,8 +90,11 @@ class ActorCritic(nn.Module):
         return loss, {"actor_loss": loss}
 
     def noisy_action(self, obs: Tensor) -> Tensor:
-        """The mean action with clipped noise, kept in range without stopping its gradient."""
-        mean = self.actor(obs)
+        """The mean action with clipped noise."""
+        return self.smoothed(self.actor(obs))
+
+    def smoothed(self, mean: Tensor) -> Tensor:
+        """Actions (M, ..., action_dim) with clipped noise, in range without losing gradients."""
         noise = self.config.stddev * self.streams.normal(*mean.shape[1:])
         clip = self.config.stddev_clip
         action = mean + noise.clamp(-clip, clip)
@@ -96,6 +110,15 @@ class ActorCritic(nn.Module):
         """Move the target critic by tau towards the critic."""
         targets, sources = list(self.critic_target.parameters()), list(self.critic.parameters())
         torch._foreach_lerp_(targets, sources, self.config.tau)
+
+    @torch.no_grad()
+    def clear(self, member: int) -> None:
+        """Set a member's parameters and moments to zero, so that it holds nothing infinite."""
+        tensors = list(self.parameters())
+        for optimizer in self.optimizers.values():
+            tensors += optimizer.means + optimizer.squares
+        for tensor in tensors:
+            tensor.unflatten(0, (-1, len(self.streams)))[:, member].zero_()
 
     def state(self) -> dict:
         """Networks, optimisers and streams, in tensors and plain numbers."""

@@ -20,7 +20,10 @@ import yaml
 from belib import paths
 
 OBJECTIVES = ("behavioral", "renyi", "shannon", "rnd", "smm", "random", "task")
-ALGORITHMS = ("td3",)
+ALGORITHMS = ("td3", "td3_bc", "bc", "cql", "crr")
+CONVENTIONS = ("exorl", "standard")
+CRR_WEIGHTS = ("indicator", "exp", "identity")
+PRECISIONS = ("float32", "bfloat16")
 
 POSITIVE = ("positive and finite", lambda value: 0 < value < math.inf)
 AT_LEAST_ZERO = ("at least 0", lambda value: value >= 0)
@@ -121,6 +124,9 @@ class LearnerConfig(Config):
     )
     stddev_clip: float = setting(
         0.3, "noise clip in losses", unit="action", source="tables 2, 3", rule=POSITIVE
+    )
+    precision: str = setting(
+        "float32", "of the networks' products", source="ours", rule=one_of(PRECISIONS)
     )
 
 
@@ -237,6 +243,45 @@ class OfflineConfig(LearnerConfig):
     eval_episodes: int = setting(
         10, "episodes an evaluation", unit="episodes", source="ExORL", rule=AT_LEAST_ONE
     )
+    convention: str = setting(
+        "exorl", "which CQL: ExORL's or the published one", source="ours", rule=one_of(CONVENTIONS)
+    )
+    cql_weight: float = setting(
+        0.01, "CQL's penalty over its TD error", source="table 3", rule=AT_LEAST_ZERO
+    )
+    num_action_samples: int = setting(
+        3, "CQL's actions a state and proposal", source="table 3", rule=AT_LEAST_ONE
+    )
+    soft_backup: bool = setting(
+        False, "entropy in CQL's targets; ExORL's and the published code have none", source="ours"
+    )
+    num_value_samples: int = setting(
+        10, "CRR's actions in a state's value", source="table 3", rule=AT_LEAST_ONE
+    )
+    crr_weight: str = setting(
+        "indicator", "CRR's function of advantages", source="table 3", rule=one_of(CRR_WEIGHTS)
+    )
+    td3_bc_weight: float = setting(
+        2.5, "TD3+BC's value term over its imitation", source="ExORL", rule=AT_LEAST_ZERO
+    )
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.algorithm in ("bc", "crr") and self.stddev == 0:
+            raise ValueError(f"stddev must be positive for {self.algorithm}, got {self.stddev}")
+
+    @property
+    def variant(self) -> str:
+        """The algorithm and what is not its default, such as `cql-standard`, in tables and paths.
+
+        Numbers (weights, sizes) are not part of it: they belong in a `runs_dir` of their own.
+        """
+        choices = {"cql": ("convention", "soft_backup"), "crr": ("crr_weight",)}
+        named = (*choices.get(self.algorithm, ()), "precision")
+        default = {item.name: item.default for item in fields(self)}
+        found = [name for name in named if getattr(self, name) != default[name]]
+        words = [name if name == "soft_backup" else getattr(self, name) for name in found]
+        return "-".join((self.algorithm, *words))
 
 
 def scales(stage: str) -> list[str]:

@@ -162,7 +162,8 @@ def _squared_distances(points: Tensor) -> tuple[Tensor, Tensor]:
     if not torch.isfinite(norms).all():
         raise ValueError("points must be finite, got NaN or inf (or coordinates that overflow)")
     both = norms[:, :, None] + norms[:, None, :]
-    return torch.baddbmm(both, centred, centred.mT, alpha=-2.0), norms
+    with torch.autocast(points.device.type, enabled=False):  # a distance needs all digits
+        return torch.baddbmm(both, centred, centred.mT, alpha=-2.0), norms
 
 
 def _refined(points: Tensor, squared: Tensor, index: Tensor, scale: Tensor) -> Tensor:

@@ -15,6 +15,8 @@ from torch.nn import functional
 
 from belib.streams import Streams
 
+_LOG_STD = (-10, 2)  # of Gaussian policies (ExORL; elsewhere -20 or -5 to 2)
+
 
 class Linear(nn.Module):
     """M affine maps, orthogonal weights and zero biases (URLB), drawn from each member's stream."""
@@ -47,14 +49,14 @@ class Trunk(nn.Module):
         """(M, B, in) -> (M, B, out), in (-1, 1)."""
         h = self.linear(x)
         h = functional.layer_norm(h, h.shape[-1:])
-        return torch.addcmul(self.shift, h, self.scale).tanh()
+        return torch.addcmul(self.shift.to(h.dtype), h, self.scale.to(h.dtype)).tanh_()
 
 
 def mlp(streams: Streams, *dims: int, copies: int = 1) -> nn.Sequential:
     """Linear layers of the widths `dims` with ReLU between them."""
     layers: list[nn.Module] = []
     for in_dim, out_dim in itertools.pairwise(dims):
-        layers += [Linear(streams, in_dim, out_dim, copies), nn.ReLU()]
+        layers += [Linear(streams, in_dim, out_dim, copies), nn.ReLU(inplace=True)]
     return nn.Sequential(*layers[:-1])
 
 
@@ -67,7 +69,20 @@ class Actor(nn.Module):
         self.head = mlp(streams, hidden_dim, hidden_dim, action_dim)
 
     def forward(self, obs: Tensor) -> Tensor:
-        return self.head(self.trunk(obs)).tanh()
+        return self.head(self.trunk(obs)).float().tanh()
+
+
+class GaussianActor(nn.Module):
+    """obs (M, B, obs_dim) -> mean and standard deviation (M, B, action_dim) before squashing."""
+
+    def __init__(self, streams: Streams, obs_dim: int, action_dim: int, hidden_dim: int):
+        super().__init__()
+        self.trunk = Trunk(streams, obs_dim, hidden_dim)
+        self.head = mlp(streams, hidden_dim, hidden_dim, 2 * action_dim)
+
+    def forward(self, obs: Tensor) -> tuple[Tensor, Tensor]:
+        mean, log_std = self.head(self.trunk(obs)).float().chunk(2, -1)
+        return mean, log_std.clamp(*_LOG_STD).exp()
 
 
 class TwinCritic(nn.Module):
@@ -94,7 +109,11 @@ class TwinCritic(nn.Module):
     def forward(self, obs: Tensor, action: Tensor) -> Tensor:
         x = torch.cat([obs, action], -1)
         h = twice(self.trunk(x)) if self.shared_trunk else self.trunk(twice(x))
-        return self.head(h).view(2, *x.shape[:-1])
+        return self.head(h).float().view(2, *x.shape[:-1])
+
+    def of_several(self, obs: Tensor, actions: Tensor) -> Tensor:
+        """Values (2, M, N, B) of N actions (M, N, B, action_dim) at each of (M, B, obs_dim)."""
+        return torch.stack([self(obs, action) for action in actions.unbind(1)], 2)
 
 
 class RunningRMS(nn.Module):

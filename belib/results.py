@@ -3,7 +3,10 @@
 `python -m belib.results RUNS_DIR` prints the summary of all results below a folder.
 """
 
+import io
 import sys
+from collections import defaultdict
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,7 @@ import pandas as pd
 
 from belib import paths
 from belib.config import OfflineConfig, PretrainConfig
+from belib.statistics import bootstrap, interquartile_mean, probability_of_improvement
 
 COLUMNS = (
     "domain",
@@ -24,12 +28,32 @@ COLUMNS = (
     "step",
     "return",
     "episodes",
+    "upright",
+    "status",
     "scale",
     "revision",
 )
-"""`return` is the mean over `episodes` evaluation episodes; `seed` is the learner's."""
+"""`return` is the mean over `episodes` evaluation episodes of the mean action; `upright` is the
+share of their starts with an upright torso; `seed` is the learner's; `status` is `ok`, or
+`diverged` with a `return` that is missing."""
 
 BASELINES = ("zero action", "random policy")
+SCORES = ("final", "best")
+"""The last evaluation of a policy; or its best one, which nobody could have chosen without it."""
+
+MEMBER = ["task", "dataset", "algorithm", "seed"]
+
+PAPER_TABLE_1 = pd.DataFrame(
+    {
+        "walker_stand": (990.38, 988.93, 954.93, 947.89, 496.09),
+        "walker_walk": (904.66, 878.20, 895.89, 735.77, 409.46),
+        "walker_run": (385.07, 440.53, 360.64, 341.03, 140.29),
+        "quadruped_walk": (845.31, 776.64, 755.79, 699.22, 425.11),
+        "quadruped_run": (522.32, 490.75, 490.46, 490.66, 275.38),
+    },
+    index=["BE", "RE", "SE", "RND", "SMM"],
+).T
+"""The best return over datasets, seeds, learners and evaluations, 500K steps and 100K updates."""
 
 
 def row(
@@ -47,11 +71,13 @@ def row(
         "dataset": config.dataset,
         "objective": None if collected is None else collected.objective,
         "parameter": None if collected is None else collected.parameter,
-        "algorithm": config.algorithm,
+        "algorithm": config.variant,
         "seed": config.seed,
         "step": step,
         "return": float(returns.mean()),
         "episodes": len(returns),
+        "upright": np.nan,
+        "status": "ok",
         "scale": config.scale,
         "revision": revision,
         **changes,
@@ -66,29 +92,151 @@ def write(path: Path, table: pd.DataFrame) -> None:
 def collect(runs_dir: str | Path) -> pd.DataFrame:
     """All rows of the `results.csv` files below a folder; ValueError where there is none."""
     folder = paths.resolve(runs_dir)
-    files = sorted(folder.glob("**/results.csv"))
-    tables = [table for table in map(pd.read_csv, files) if len(table)]
-    if not tables:
+    bodies: dict[str, list[str]] = defaultdict(list)  # one table a heading, read at once
+    for file in sorted(folder.glob("**/results.csv")):
+        heading, _, body = file.read_text().partition("\n")
+        bodies[heading].append(body)
+    texts = [heading + "\n" + "".join(parts) for heading, parts in bodies.items() if any(parts)]
+    if not texts:
         raise ValueError(f"{folder} must hold results.csv files with rows, got none")
-    return pd.concat([table.astype({"parameter": float}) for table in tables], ignore_index=True)
+    tables = [pd.read_csv(io.StringIO(text)).astype({"parameter": float}) for text in texts]
+    return pd.concat(tables, ignore_index=True)
 
 
 def final(table: pd.DataFrame) -> pd.DataFrame:
     """The last evaluation of each member: no choice of a best one."""
-    member = ["task", "dataset", "algorithm", "seed"]
     _check_one_scale(table)
-    return table.loc[table.groupby(member, dropna=False)["step"].idxmax()].reset_index(drop=True)
+    last = table.groupby(MEMBER, dropna=False, sort=False)["step"].idxmax()
+    return table.loc[last].assign(score="final").reset_index(drop=True)
 
 
-def summary(table: pd.DataFrame) -> pd.DataFrame:
-    """Mean and standard deviation over seeds of the final returns, a row a policy.
+def best(table: pd.DataFrame) -> pd.DataFrame:
+    """The best evaluation of each member, chosen by the very returns that it then reports."""
+    _check_one_scale(table)
+    known = table.assign(known=table["return"].fillna(-np.inf))
+    top = known.groupby(MEMBER, dropna=False, sort=False)["known"]
+    return table.loc[top.idxmax()].assign(score="best").reset_index(drop=True)
 
+
+def scores(table: pd.DataFrame, score: str) -> pd.DataFrame:
+    """A row a member, `final` or `best`, with a column `score` that says which."""
+    if score not in SCORES:
+        raise ValueError(f"score must be one of {', '.join(SCORES)}, got {score!r}")
+    return final(table) if score == "final" else best(table)
+
+
+def summary(table: pd.DataFrame, score: str = "final") -> pd.DataFrame:
+    """Statistics over seeds, a row a policy: a learner on a dataset for a task, or a baseline.
+
+    `mean` and `sd` (n - 1) are the paper's; `iqm` is the interquartile mean with a 95 % bootstrap
+    interval from `low` to `high`. Policies that diverged are counted and are in no mean.
     ValueError where the table mixes scales: their numbers do not belong in one statistic.
     """
-    groups = final(table).groupby(["task", "dataset", "algorithm"], dropna=False, sort=False)
-    found = groups["return"].agg(mean="mean", sd="std", seeds="count", least="min", most="max")
-    details = groups[["step", "episodes", "scale"]].first()
-    return found.join(details).reset_index().sort_values(["task", "mean"], ignore_index=True)
+    groups = scores(table, score).groupby(["task", "dataset", "algorithm"], dropna=False)
+    rows = [
+        {**dict(zip(("task", "dataset", "algorithm"), key, strict=True)), **_statistics(rows)}
+        for key, rows in groups
+    ]
+    return pd.DataFrame(rows).sort_values(["task", "mean"], ignore_index=True)
+
+
+def _statistics(rows: pd.DataFrame) -> dict[str, Any]:
+    found = rows["return"].dropna().to_numpy()
+    low, high = bootstrap([found], interquartile_mean)
+    return {
+        "score": rows["score"].iloc[0],
+        "mean": found.mean() if len(found) else np.nan,
+        "sd": found.std(ddof=1) if len(found) > 1 else np.nan,
+        "iqm": float(interquartile_mean([found])),
+        "low": low,
+        "high": high,
+        "seeds": len(found),
+        "diverged": int((rows["return"].isna()).sum()),
+        "least": found.min(initial=np.inf) if len(found) else np.nan,
+        "most": found.max(initial=-np.inf) if len(found) else np.nan,
+        **rows[["upright", "step", "episodes", "scale"]].iloc[0].to_dict(),
+    }
+
+
+def over_tasks(table: pd.DataFrame, by: list[str], score: str = "final") -> pd.DataFrame:
+    """Interquartile means over tasks and runs, with intervals stratified by task.
+
+    Args:
+        table: rows of `COLUMNS` of one scale.
+        by: the columns of what is compared, such as `["objective", "parameter", "algorithm"]`.
+        score: `final` or `best`.
+
+    A row a group: its number of tasks and runs, mean of task means, iqm, low, high (95 %).
+    ValueError where a group lacks tasks that another has: their means could not be compared.
+    """
+    rows = []
+    for key, runs in _runs(table, by, ["task"], score).items():
+        low, high = bootstrap(runs, interquartile_mean)
+        entry = dict(zip(by, key, strict=True)) | {"score": score, "tasks": len(runs)}
+        entry |= {"runs": sum(map(len, runs)), "mean": np.mean([each.mean() for each in runs])}
+        rows.append({**entry, "iqm": interquartile_mean(runs), "low": low, "high": high})
+    return pd.DataFrame(rows)
+
+
+def improvement(
+    table: pd.DataFrame, by: str, *, within: tuple[str, ...] = ("task",), score: str = "final"
+) -> pd.DataFrame:
+    """P(a run of the row's group has a higher return than one of the column's), a matrix.
+
+    Args:
+        table: rows of `COLUMNS` of one scale.
+        by: the column of what is compared, such as `dataset` or `algorithm`.
+        within: runs are compared where they agree in these columns, and the chances averaged.
+        score: `final` or `best`.
+
+    Ties count half. ValueError where a group lacks runs that another has.
+    """
+    runs = {name: each for (name,), each in _runs(table, [by], list(within), score).items()}
+    matrix = pd.DataFrame(np.nan, index=list(runs), columns=list(runs))
+    for one, two in permutations(runs, 2):
+        matrix.loc[one, two] = probability_of_improvement(runs[one], runs[two])
+    return matrix.rename_axis(index=by, columns="over")
+
+
+def _runs(
+    table: pd.DataFrame, by: list[str], within: list[str], score: str
+) -> dict[tuple, list[np.ndarray]]:
+    """For each group the returns of its runs, an array a stratum, the same strata for all."""
+    found, runs = scores(table, score).dropna(subset="return"), {}
+    strata = [stratum for stratum, _ in found.groupby(within, sort=False)]
+    for key, group in found.groupby(by, dropna=False, sort=False):
+        own = {stratum: rows["return"].to_numpy() for stratum, rows in group.groupby(within)}
+        missing = [stratum for stratum in strata if stratum not in own]
+        if missing:
+            raise ValueError(f"{key} must have runs wherever another has, got none of {missing}")
+        runs[key] = [own[stratum] for stratum in strata]
+    return runs
+
+
+def table_1(table: pd.DataFrame) -> pd.DataFrame:
+    """The paper's table 1 beside what it leaves out, a row a task and objective.
+
+    `best over everything` is the highest evaluation of any dataset, seed, learner and step: it
+    grows with the number of tries, `policies`. `mean of finals` is over the same policies, and
+    `best mean` is the highest mean over seeds of any one dataset and learner.
+    """
+    learnt = table[~table["algorithm"].isin(BASELINES)].dropna(subset="return")
+    last, rows = final(learnt), []
+    for (task, objective), group in last.groupby(["task", "objective"], dropna=False, sort=False):
+        tries = learnt[(learnt["task"] == task) & (learnt["objective"] == objective)]
+        means = group.groupby(["dataset", "algorithm"])["return"].mean()
+        rows.append(
+            {
+                "task": task,
+                "objective": objective,
+                "best over everything": tries["return"].max(),
+                "mean of finals": group["return"].mean(),
+                "best mean": means.max(),
+                "policies": len(group),
+                "scale": group["scale"].iloc[0],
+            }
+        )
+    return pd.DataFrame(rows)
 
 
 def _check_one_scale(table: pd.DataFrame) -> None:

@@ -178,6 +178,19 @@ def test_smms_discriminator_learns_skills_from_states_alone():
     assert torch.equal(state_only, agent.discriminator(told[..., :OBS]))
 
 
+@pytest.mark.parametrize("objective", AGENTS)
+def test_products_in_bfloat16_pay_nearly_the_same(objective):
+    """bfloat16 has 3 digits; distances and sums are computed in float32 from them."""
+    exact, rounded = make(objective), make(objective, precision="bfloat16")
+    for step in range(3):
+        data = batch(objective, seed=step)
+        one, two = exact.update(data), rounded.update(data)
+    assert all(value.dtype == torch.float32 for value in two.values())
+    torch.testing.assert_close(two["intrinsic_reward"], one["intrinsic_reward"], rtol=0.05, atol=0)
+    assert two["intrinsic_reward"] != one["intrinsic_reward"]
+    assert all(parameter.dtype == torch.float32 for parameter in rounded.parameters())
+
+
 def test_ddpg_learns_from_the_rewards_in_replay():
     """Reward -(a - tanh(obs))^2 without a future: the policy must find a = tanh(obs)."""
     sizes = {"hidden_dim": 32, "batch_size": 64, "learning_rate": 3e-3}

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from belib import datasets, figures, results
-from belib.config import OfflineConfig, PretrainConfig
+from belib import datasets, figures
+from belib.config import PretrainConfig
 from belib.figures.style import ALPHAS, QS
 from belib.statemap import StateMap
 from belib.weighting import Prelec, prelec_beta
@@ -39,35 +39,6 @@ def test_one_order_everywhere():
     found = [name for name, _ in sorted(shuffled, key=lambda each: figures.objective_order(*each))]
     assert found == ["shannon", *["behavioral"] * 2, *["renyi"] * 2, "rnd", "smm", "random"]
     assert len({figures.objective_marker(name) for name in found}) == 6
-
-
-@pytest.fixture
-def table():
-    rows = []
-    for seed, value in ((0, 300.0), (1, 500.0)):
-        config = OfflineConfig(seed=seed)
-        for step in (10, 20):
-            rows.append(results.row(config, PretrainConfig(), step, np.array([value + step]), "a"))
-        for name in results.BASELINES:
-            changes = {"algorithm": name, "dataset": "none"}
-            rows.append(results.row(config, None, 0, np.array([99.0]), "a", **changes))
-    return pd.DataFrame(rows)
-
-
-def test_returns_show_every_seed_the_mean_and_both_baselines(table):
-    ax = figures.returns(results.final(table))
-    (bar,) = ax.patches
-    assert bar.get_height() == 420
-    assert sorted(ax.collections[0].get_offsets()[:, 1]) == [320, 520]
-    assert [line.get_ydata()[0] for line in ax.lines] == [99, 99]
-    assert ax.get_ylim()[0] == 0
-
-
-def test_learning_curves_show_every_seed_and_their_mean(table):
-    ax = figures.learning_curves(table)
-    one, two, mean, *baselines = (line.get_ydata() for line in ax.lines)
-    np.testing.assert_array_equal(mean, (one + two) / 2)
-    assert len(baselines) == 2
 
 
 def test_collection_curves_leave_out_what_was_not_measured():

@@ -12,7 +12,7 @@ import yaml
 from belib.paths import ROOT
 
 FLOORS = (
-    {"weighting", "knn", "paths", "streams"},
+    {"weighting", "knn", "paths", "streams", "machine", "statistics"},
     {"config", "quadrature", "estimators"},
     {"entropy", "convergence", "envs", "networks", "runs", "rewards", "replay", "results"},
     {"datasets", "actor_critic", "maximizers"},

@@ -117,3 +117,10 @@ def test_messages():
         knn_distances(x, k=2, metric="chebyshev")
     with pytest.raises(ValueError, match="metric must be one of euclidean, chebyshev"):
         knn_distances(x.numpy(), k=2, metric="cosine")
+
+
+def test_tensors_are_searched_in_full_precision_within_bfloat16_code():
+    x = torch.randn(2, 100, 32, generator=torch.Generator().manual_seed(0))
+    with torch.autocast("cpu", torch.bfloat16):
+        found = knn_distances(x, k=5)
+    assert torch.equal(found, knn_distances(x, k=5))

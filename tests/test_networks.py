@@ -2,6 +2,7 @@ import pytest
 import torch
 from torch.nn import functional
 
+from belib.machine import fastest_float32, keep_freed_memory, products
 from belib.networks import Actor, Adam, Linear, RunningRMS, Trunk, TwinCritic
 from belib.streams import Streams
 
@@ -69,3 +70,40 @@ def test_running_rms_is_the_root_mean_square_of_all_that_was_seen():
     expected = everything.square().mean(1, keepdim=True).sqrt()
     torch.testing.assert_close(scaled, seen[-1] / expected, rtol=1e-4, atol=0)
     assert torch.isfinite(RunningRMS(1)(torch.zeros(1, 4))).all()
+
+
+def test_values_of_several_actions_are_those_of_each():
+    critic = TwinCritic(Streams([0, 1], "test"), 4, 2, 8, shared_trunk=False)
+    obs, actions = torch.randn(2, 5, 4), torch.randn(2, 3, 5, 2)
+    found = critic.of_several(obs, actions)
+    assert found.shape == (2, 2, 3, 5)
+    torch.testing.assert_close(found[:, :, 1], critic(obs, actions[:, 1]))
+
+
+def test_float32_products_have_single_precision_and_settings_are_left_alone():
+    torch.set_float32_matmul_precision("highest")
+    one, two = torch.randn(2, 64, 300, 300, generator=torch.Generator().manual_seed(0))
+    exact = one.double() @ two.double()
+    with products("float32"):
+        assert torch.get_float32_matmul_precision() == fastest_float32()
+        error = (one @ two - exact).abs().max() / exact.abs().max()
+    assert error < 1e-5
+    assert torch.get_float32_matmul_precision() == "highest"
+
+
+def test_bfloat16_products_leave_parameters_gradients_and_outputs_in_float32():
+    actor, x = Actor(Streams([0], "test"), 4, 2, 8), torch.randn(1, 50, 4)
+    with products("bfloat16"):
+        found = actor(x)
+        assert actor.trunk(x).dtype == torch.bfloat16
+    found.square().mean().backward()
+    assert {found.dtype} | {p.grad.dtype for p in actor.parameters()} == {torch.float32}
+    exact = actor(x)
+    assert not torch.equal(found, exact)
+    torch.testing.assert_close(found, exact, atol=0.03, rtol=0)
+
+
+def test_keeping_memory_is_asked_for_once_and_harmless():
+    keep_freed_memory()
+    keep_freed_memory()
+    assert keep_freed_memory.cache_info().currsize == 1

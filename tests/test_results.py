@@ -1,3 +1,5 @@
+import time
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -27,9 +29,20 @@ def test_final_is_the_last_evaluation_and_not_the_best():
     assert results.final(table())["return"].tolist() == [3, 7]
 
 
+def test_final_and_best_are_labelled_and_not_the_same():
+    """The series 1, 9, 3 ends in 3; its best is 9, which no one could know to choose."""
+    assert results.best(table())["return"].tolist() == [9, 7]
+    final, best = (results.summary(table(), score) for score in results.SCORES)
+    assert (final["score"].tolist(), final["mean"].tolist()) == (["final"], [5])
+    assert (best["score"].tolist(), best["mean"].tolist()) == (["best"], [8])
+    with pytest.raises(ValueError, match="score must be one of final, best, got 'last'"):
+        results.summary(table(), "last")
+
+
 def test_summary_has_mean_and_spread_over_seeds():
     (row,) = results.summary(table()).to_dict("records")
-    assert row["mean"] == 5
+    assert row["mean"] == row["iqm"] == 5
+    assert 3 <= row["low"] < row["high"] <= 7
     assert row["sd"] == pytest.approx(np.std([3, 7], ddof=1))
     assert (row["seeds"], row["least"], row["most"]) == (2, 3, 7)
 
@@ -44,5 +57,78 @@ def test_collect_reads_what_write_wrote(tmp_path):
         (tmp_path / name).mkdir()
         results.write(tmp_path / name / "results.csv", part)
     pd.testing.assert_frame_equal(results.collect(tmp_path), table())
+    old = table().drop(columns=["status", "upright"])  # made before these columns were
+    results.write(tmp_path / "b" / "results.csv", old)
+    assert len(results.collect(tmp_path)) == 3 + len(old)
     with pytest.raises(ValueError, match=r"must hold results.csv files with rows, got none"):
         results.collect(tmp_path / "a" / "empty")
+
+
+def test_collect_reads_thirteen_hundred_runs_in_about_a_second(tmp_path):
+    text = pd.concat([table()] * 2).to_csv(index=False)
+    for run in range(1300):
+        folder = tmp_path / f"dataset-{run // 15}" / f"run-{run % 15}"
+        folder.mkdir(parents=True)
+        (folder / "results.csv").write_text(text)
+    begin = time.perf_counter()
+    assert len(results.collect(tmp_path)) == 1300 * 12
+    assert time.perf_counter() - begin < 3  # 0.4 s on an idle machine
+
+
+def many(means, seeds=5):
+    """Synthetic rows: for each (task, dataset, algorithm) its mean, with seeds 2 apart."""
+    rows = []
+    for (task, dataset, algorithm), mean in means.items():
+        for seed in range(seeds):
+            config = OfflineConfig(task=task, dataset=dataset, algorithm=algorithm, seed=seed)
+            value = mean + 2.0 * (seed - (seeds - 1) / 2)
+            rows.append(results.row(config, PretrainConfig(), 10, np.array([value]), "abc"))
+    return pd.DataFrame(rows)
+
+
+def test_policies_that_diverged_are_counted_and_are_in_no_mean():
+    rows = table()
+    rows.loc[rows["seed"] == 1, ["return", "status"]] = (np.nan, "diverged")
+    (row,) = results.summary(rows).to_dict("records")
+    assert (row["seeds"], row["diverged"], row["mean"]) == (1, 1, 3)
+    (none,) = results.summary(rows[rows["seed"] == 1]).to_dict("records")
+    assert (none["seeds"], none["diverged"]) == (0, 1)
+    assert np.isnan(none["mean"])
+
+
+def test_statistics_over_tasks_are_stratified_and_complete():
+    means = {("walker_stand", "a", "td3"): 900.0, ("walker_run", "a", "td3"): 100.0}
+    (row,) = results.over_tasks(many(means), ["dataset", "algorithm"]).to_dict("records")
+    assert (row["tasks"], row["runs"], row["mean"], row["score"]) == (2, 10, 500, "final")
+    assert row["high"] - row["low"] < 500, "runs of one task do not stand in for the other's"
+    with pytest.raises(ValueError, match=r"wherever another has, got none of .*walker_run"):
+        results.over_tasks(many({**means, ("walker_stand", "b", "td3"): 1.0}), ["dataset"])
+
+
+def test_the_matrix_of_improvement():
+    means = {("walker_stand", name, "td3"): value for name, value in (("a", 500.0), ("b", 100.0))}
+    matrix = results.improvement(many(means), "dataset")
+    assert matrix.loc["a", "b"] == 1
+    assert matrix.loc["b", "a"] == 0
+    assert np.isnan(matrix.loc["a", "a"])
+
+
+def test_improvement_compares_runs_of_one_learner_with_each_other():
+    """Each learner does better on a; between learners b's better one beats a's worse one."""
+    means = {("a", "td3"): 300.0, ("a", "cql"): 100.0, ("b", "td3"): 200.0, ("b", "cql"): 50.0}
+    rows = many({("walker_stand", *key): mean for key, mean in means.items()})
+    assert results.improvement(rows, "dataset").loc["a", "b"] == 0.75
+    within = ("task", "algorithm")
+    assert results.improvement(rows, "dataset", within=within).loc["a", "b"] == 1
+
+
+def test_table_1_never_shows_the_best_without_the_means():
+    means = {("walker_stand", "a", a): m for a, m in (("td3", 500.0), ("cql", 300.0))}
+    (row,) = results.table_1(many(means)).to_dict("records")
+    assert row["best over everything"] == 504
+    assert (row["mean of finals"], row["best mean"], row["policies"]) == (400, 500, 10)
+
+
+def test_variants_of_a_learner_are_rows_of_their_own():
+    config = OfflineConfig(algorithm="cql", convention="standard")
+    assert results.row(config, None, 1, np.ones(2), "abc")["algorithm"] == "cql-standard"

@@ -12,12 +12,15 @@ import pytest
 import torch
 
 from belib import datasets, results, runs
-from belib.config import PretrainConfig
+from belib.config import OfflineConfig, PretrainConfig
+from belib.offline.td3 import TD3
 from belib.training import (
     Evaluator,
     evaluate_baselines,
+    learning,
     loop,
     pretrain,
+    rollout,
     train_groups,
     train_offline,
 )
@@ -296,6 +299,162 @@ def test_offline_members_are_evaluated_along_the_way_and_at_the_end(small_offlin
     pd.testing.assert_frame_equal(train_offline(configs, runs_dir=runs_dir), table)
 
 
+def poison(monkeypatch, member, step):
+    """Make a member's loss infinite at an update."""
+    update = TD3.update
+
+    def poisoned(self, batch):
+        metrics = update(self, batch)
+        self.updates = getattr(self, "updates", 0) + 1
+        if self.updates == step:
+            with torch.no_grad():
+                self.critic.head[0].weight[member] = torch.inf
+        return metrics
+
+    monkeypatch.setattr(TD3, "update", poisoned)
+
+
+def test_a_member_that_diverges_stops_and_the_others_go_on(
+    small_offline, runs_dir, tmp_path, monkeypatch, capsys
+):
+    configs = [small_offline(dataset="random-s0", seed=seed) for seed in (0, 1)]
+    other = tmp_path / "undisturbed"
+    other.mkdir()
+    (other / "datasets").symlink_to(runs_dir / "datasets")
+    undisturbed = train_offline(configs, runs_dir=other, progress=False)
+    poison(monkeypatch, member=0, step=22)
+    table = train_offline(configs, runs_dir=runs_dir, progress=False)
+    message = "td3 on random-s0, walker_stand, seed 0: diverged at update 23"
+    assert capsys.readouterr().out.count(message) == 1
+    assert table["status"].tolist() == ["ok", "diverged", "ok", "ok"]
+    assert table["return"].isna().tolist() == [False, True, False, False]
+    kept = ["return", "step"]
+    pd.testing.assert_frame_equal(table[kept].drop(1), undisturbed[kept].drop(1))
+    state = torch.load(next(runs_dir.glob("offline/**/checkpoint.pt")), weights_only=True)
+    assert state["diverged"] == [23, None]
+    assert all(value.isfinite().all() for value in state["learner"]["networks"].values())
+
+
+@pytest.mark.usefixtures("frequent_checkpoints")
+def test_a_run_with_a_diverged_member_resumes_to_the_bit(
+    small_offline, runs_dir, tmp_path, monkeypatch
+):
+    configs = [small_offline(dataset="random-s0", seed=seed) for seed in (0, 1)]
+    poison(monkeypatch, member=0, step=5)
+    straight = train_offline(configs, runs_dir=runs_dir, progress=False)
+    stopped = tmp_path / "stopped"
+    stopped.mkdir()
+    (stopped / "datasets").symlink_to(runs_dir / "datasets")
+    options = {"runs_dir": stopped, "progress": False, "checkpoint_minutes": 0}
+    with monkeypatch.context() as patch:
+        interrupt_at(patch, Learning, 15)
+        with pytest.raises(Interrupted):
+            train_offline(configs, **options)
+    monkeypatch.undo()
+    pd.testing.assert_frame_equal(train_offline(configs, **options), straight)
+    states = [torch.load(next(f.glob("offline/**/checkpoint.pt"))) for f in (runs_dir, stopped)]
+    one, two = (state["learner"]["networks"] for state in states)
+    assert all(torch.equal(one[name], two[name]) for name in one)
+
+
+def test_values_beyond_reason_are_a_divergence(small_offline, runs_dir, capsys, monkeypatch):
+    monkeypatch.setattr(learning, "_DIVERGED", 0.0)
+    table = train_offline(small_offline(dataset="random-s0"), runs_dir=runs_dir, progress=False)
+    assert table["status"].unique().tolist() == ["diverged"]
+    assert "at most 99.8 can be earned" in capsys.readouterr().out  # below 1 / (1 - 0.99)
+
+
+def small_dataset(folder, **changes):
+    """One episode of 20 steps as Walker's, but for the arrays that `changes` replace."""
+    sizes = {"observation": 24, "action": 6, "reward": 1, "discount": 1, "physics": 18}
+    arrays = {key: np.zeros((21, n), datasets.DTYPES[key]) for key, n in sizes.items()} | changes
+    rewards = {f"walker_{task}": np.zeros(21) for task in ("stand", "walk", "run")}
+    present = {key: value for key, value in arrays.items() if value is not None}
+    datasets.write_episode(folder / "datasets" / "walker" / "small", 0, present, rewards)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({}, r"must hold at least batch_size = 32 transitions, got 20"),
+        (
+            {"observation": np.zeros((21, 78), np.float32)},
+            r"'observation' must have 24 columns for walker_stand, got 78",
+        ),
+        (
+            {"observation": np.full((21, 24), np.nan, np.float32)},
+            r"array 'observation' must be finite, got nan in row 0, column 0",
+        ),
+    ],
+    ids=["fewer than a batch", "another body", "NaN"],
+)
+def test_bad_data_is_refused_before_anything_is_learnt(small_offline, tmp_path, changes, message):
+    small_dataset(tmp_path, **changes)
+    size = 16 if changes else 32
+    with pytest.raises(datasets.DatasetError, match=message):
+        train_offline(small_offline(dataset="small", batch_size=size), runs_dir=tmp_path)
+    assert not (tmp_path / "offline").exists()
+
+
+def test_labels_that_are_missing_or_bad(small_offline, tmp_path):
+    small_dataset(tmp_path)
+    (labels,) = tmp_path.glob("**/rewards/*.npz")
+    np.savez(labels, walker_stand=np.full(21, np.nan))
+    with pytest.raises(datasets.DatasetError, match="must be 21 finite rewards a task, got 21, of"):
+        train_offline(small_offline(dataset="small"), runs_dir=tmp_path)
+    labels.unlink()  # physics remains, and gives them again
+    table = train_offline(small_offline(dataset="small"), runs_dir=tmp_path, progress=False)
+    assert table["status"].unique().tolist() == ["ok"]
+
+
+def test_without_labels_and_without_physics_there_are_no_rewards(small_offline, tmp_path):
+    small_dataset(tmp_path, physics=None)
+    next(tmp_path.glob("**/rewards/*.npz")).unlink()
+    with pytest.raises(datasets.DatasetError, match="has no physics states, from which rewards"):
+        train_offline(small_offline(dataset="small"), runs_dir=tmp_path)
+
+
+def test_an_offline_run_is_not_resumed_with_another_configuration(small_offline, runs_dir):
+    config = small_offline(dataset="random-s0")
+    train_offline(config, runs_dir=runs_dir, progress=False)
+    with pytest.raises(ValueError, match=r"tau: 0\.01 there, 0\.05 here"):
+        train_offline(replace(config, tau=0.05), runs_dir=runs_dir)
+
+
+@pytest.mark.parametrize("algorithm", ["bc", "cql", "crr", "td3_bc"])
+def test_every_learner_goes_through_the_loop(small_offline, runs_dir, algorithm):
+    config = small_offline(dataset="random-s0", algorithm=algorithm, num_steps=3)
+    table = train_offline(config, runs_dir=runs_dir, progress=False)
+    assert table["algorithm"].tolist() == [algorithm]
+    metrics = pd.read_csv(next(runs_dir.glob("offline/**/metrics.csv")))
+    assert np.isfinite(metrics.to_numpy()).all()
+
+
+def test_a_learnt_policy_can_be_looked_at(small_offline, runs_dir):
+    configs = [small_offline(dataset="random-s0", seed=seed, num_steps=2) for seed in (0, 1)]
+    with pytest.raises(ValueError, match="must hold a checkpoint with walker_stand-s1, got none"):
+        rollout(configs[1], runs_dir=runs_dir)
+    train_offline(configs, runs_dir=runs_dir, progress=False)
+    states = [rollout(config, runs_dir=runs_dir) for config in (configs[1], *configs)]
+    assert states[0].shape == (1001, 18)
+    np.testing.assert_array_equal(states[0], states[2])
+    assert not np.array_equal(states[0], states[1])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("algorithm", ["td3", "cql"])
+def test_values_stay_within_reason_on_random_walker_data(algorithm, tmp_path):
+    """20 random episodes, 2,000 updates: finite losses, |Q| at most 1.5 r_max / (1 - gamma)."""
+    pretrain(PretrainConfig(objective="random", num_steps=20_000), runs_dir=tmp_path)
+    sizes = {"hidden_dim": 256, "batch_size": 256, "learning_rate": 3e-4, "eval_episodes": 1}
+    sizes |= {"num_steps": 2000, "eval_every": 200, "scale": "test", "dataset": "random-s0"}
+    config = OfflineConfig(**sizes, algorithm=algorithm, task="walker_stand")
+    train_offline(config, runs_dir=tmp_path, progress=False)
+    metrics = pd.read_csv(next(tmp_path.glob("offline/**/metrics.csv")))
+    assert np.isfinite(metrics.to_numpy()).all()
+    assert metrics["value"].abs().max() <= 150
+
+
 @pytest.mark.slow
 def test_groups_learn_side_by_side_as_one_after_the_other(small_offline, runs_dir, tmp_path):
     groups = [[small_offline(dataset="random-s0", task=f"walker_{t}")] for t in ("run", "walk")]
@@ -308,6 +467,7 @@ def test_groups_learn_side_by_side_as_one_after_the_other(small_offline, runs_di
     pd.testing.assert_frame_equal(together, expected)
 
 
+@pytest.mark.usefixtures("frequent_checkpoints")
 def test_an_interrupted_offline_run_ends_in_the_same_numbers(
     small_offline, runs_dir, tmp_path, monkeypatch
 ):
@@ -350,10 +510,27 @@ def test_evaluation_starts_depend_on_seed_and_step_alone():
     assert not np.array_equal(first, evaluator(evaluator.zero_policy(), 6))
 
 
+@pytest.mark.parametrize("task", ["quadruped_run", "cheetah_run"])
+def test_starts_are_upright_or_not(task):
+    """Quadruped's floor of about 500 is the share of starts from which it lands on its feet."""
+    evaluator = Evaluator([task], [0], 6)
+    returns = evaluator(evaluator.zero_policy(), 0)
+    (share,) = evaluator.upright
+    if task == "cheetah_run":
+        assert np.isnan(share)
+    else:
+        assert 0 < share < 1
+        assert ((returns > 450).mean(), (returns < 50).mean()) == (share, 1 - share)
+
+
 def test_baselines_stand_in_the_same_table(small_offline, runs_dir):
     configs = [small_offline(seed=seed, eval_episodes=3) for seed in (0, 1)]
     table = evaluate_baselines(configs, runs_dir=runs_dir)
     assert len(table) == 4
+    upright = table.groupby("seed")["upright"].agg(["min", "max", "nunique"])
+    assert upright["nunique"].tolist() == [1, 1], "both baselines meet the same starts"
+    assert upright["min"].ge(0).all()
+    assert upright["max"].le(1).all()
     means = table.groupby("algorithm")["return"].mean()
     # Walker's rewards for lying and for twitching: 99 and 133 over 10 episodes elsewhere.
     assert 50 < means["zero action"] < 180

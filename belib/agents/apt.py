@@ -52,7 +52,7 @@ class APT(Explorer):
 
     def intrinsic_reward(self, obs: Tensor) -> tuple[Tensor, Metrics]:
         """Each member's reward of the mean distance to its k nearest neighbours."""
-        representation = self.icm.trunk(obs)
+        representation = self.icm.trunk(obs).float()
         exclude_self = self.config.convention == "corrected"
         nearest = knn_distances(representation, k=self.config.k, exclude_self=exclude_self)
         distance = nearest.mean(-1)
@@ -85,8 +85,8 @@ class ICM(nn.Module):
         Norms, not their squares, and gradients through both representations, as in URLB.
         """
         now, later = self.trunk(obs), self.trunk(next_obs)
-        predicted = self.forward_net(torch.cat([now, action], -1))
-        inferred = self.inverse_net(torch.cat([now, later], -1)).tanh()
-        forward_error = (later - predicted).norm(dim=-1).mean(-1)
+        predicted = self.forward_net(torch.cat([now, action], -1)).float()
+        inferred = self.inverse_net(torch.cat([now, later], -1)).float().tanh()
+        forward_error = (later.float() - predicted).norm(dim=-1).mean(-1)
         inverse_error = (action - inferred).norm(dim=-1).mean(-1)
         return forward_error, inverse_error

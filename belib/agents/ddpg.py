@@ -45,9 +45,10 @@ class Explorer(DDPG):
 
     def update(self, batch: Batch) -> Metrics:
         """One update: representation, intrinsic reward, critic, actor, target critic."""
-        learnt = self.update_representation(batch) if self.learns_first else {}
-        reward, paid = self.intrinsic_return(batch)
-        learnt |= {} if self.learns_first else self.update_representation(batch)
+        with self.products():
+            learnt = self.update_representation(batch) if self.learns_first else {}
+            reward, paid = self.intrinsic_return(batch)
+            learnt |= {} if self.learns_first else self.update_representation(batch)
         return learnt | paid | super().update(batch._replace(reward=reward))
 
     @torch.no_grad()

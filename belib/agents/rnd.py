@@ -50,9 +50,9 @@ class RND(Explorer):
         """(M, B): mean over the representation of squared differences."""
         if not self._known or self._known[0] is not obs:  # learning and paying meet the same batch
             normal = self.normalised(obs)
-            self._known = obs, normal, self.target(normal)
+            self._known = obs, normal, self.target(normal).float()
         _, normal, target = self._known
-        return (target - self.predictor(normal)).square().mean(-1)
+        return (target - self.predictor(normal).float()).square().mean(-1)
 
     def normalised(self, obs: Tensor) -> Tensor:
         """Observations scaled to unit variance and clipped."""

@@ -59,7 +59,7 @@ class SMM(Explorer):
     def skill_error(self, obs: Tensor) -> Tensor:
         """(M, B): cross entropy of the skills given their states."""
         state, skill = obs.split(self.sizes, -1)
-        logits = self.discriminator(state)
+        logits = self.discriminator(state).float()
         return -(functional.log_softmax(logits, -1) * skill).sum(-1)
 
 
@@ -76,8 +76,8 @@ class VAE(nn.Module):
     def forward(self, x: Tensor, streams: Streams) -> tuple[Tensor, Tensor]:
         """Inputs (M, B, dim) -> summed squared reconstruction errors and divergences, (M, B)."""
         h = self.encoder(x)
-        mean, log_variance = self.mean(h), self.log_variance(h)
+        mean, log_variance = self.mean(h).float(), self.log_variance(h).float()
         noise = streams.normal(*mean.shape[1:])
         found = self.decoder(mean + (log_variance / 2).exp() * noise)
         divergence = (mean.square() + log_variance.exp() - log_variance - 1).sum(-1) / 2
-        return (found - x).square().sum(-1), divergence
+        return (found.float() - x).square().sum(-1), divergence

@@ -7,7 +7,16 @@ from belib.figures.collection import (
     state_histograms,
     torso_map,
 )
-from belib.figures.learning import learning_curves, returns
+from belib.figures.offline import (
+    ablation,
+    averages,
+    improvement,
+    labels,
+    learning_curves,
+    returns,
+    sensitivity,
+    table_1,
+)
 from belib.figures.rewards import (
     exact_and_simplified,
     reward_curves,
@@ -36,6 +45,8 @@ from belib.figures.theory import (
 )
 
 __all__ = [
+    "ablation",
+    "averages",
     "bernoulli_entropies",
     "caption",
     "collection_curves",
@@ -44,6 +55,8 @@ __all__ = [
     "estimator_bars",
     "exact_and_simplified",
     "frame_strip",
+    "improvement",
+    "labels",
     "learning_curves",
     "objective_color",
     "objective_curves",
@@ -58,7 +71,9 @@ __all__ = [
     "reward_scales",
     "reward_surface",
     "running_estimates",
+    "sensitivity",
     "state_histograms",
+    "table_1",
     "torso_map",
     "uniform_on_part",
     "use_style",

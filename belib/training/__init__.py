@@ -20,9 +20,17 @@ from belib.config import OfflineConfig, PretrainConfig
 from belib.training import loop
 from belib.training.collection import AGENTS, Collection
 from belib.training.evaluation import Evaluator
-from belib.training.learning import Learning
+from belib.training.learning import Learning, offline_folder
+from belib.training.rollout import rollout
 
-__all__ = ["Evaluator", "evaluate_baselines", "pretrain", "train_groups", "train_offline"]
+__all__ = [
+    "Evaluator",
+    "evaluate_baselines",
+    "pretrain",
+    "rollout",
+    "train_groups",
+    "train_offline",
+]
 
 
 def pretrain(
@@ -108,7 +116,7 @@ def train_offline(
 
     Args:
         configs: one config, or several that differ only in task and seed.
-        runs_dir: holds `datasets/`; results go under `offline/<domain>/<dataset>/<algorithm>/`.
+        runs_dir: holds `datasets/`; results go under `offline/<domain>/<dataset>/<variant>/`.
         checkpoint_minutes, progress: as for `pretrain`.
 
     Returns a table of `results.COLUMNS`, a row an evaluation. Raises ValueError (DatasetError for
@@ -118,9 +126,9 @@ def train_offline(
     runs.check_members(configs)
     config = configs[0]
     _check_tasks(configs)
-    folders = [_offline_folder(runs_dir, c, c.dataset, c.algorithm) for c in configs]
+    folders = [offline_folder(runs_dir, c, c.dataset, c.variant) for c in configs]
     runs.check_folders(folders, configs)
-    names = f"{config.algorithm} on {config.dataset}, {len(configs)} members"
+    names = f"{config.variant} on {config.dataset}, {len(configs)} members"
     if all(_last_step(folder) >= config.num_steps for folder in folders):
         print(f"{names}: finished already, {config.num_steps} updates in {folders[0].parent}")
     else:
@@ -155,7 +163,8 @@ def evaluate_baselines(
 ) -> pd.DataFrame:
     """The returns of doing nothing and of uniform actions, for the tasks and seeds of `configs`.
 
-    No policy's return means much without them: Quadruped pays about 500 for lying upright. They are
+    No policy's return means much without them: Quadruped pays about 500 for lying still if it lands
+    on its feet, so that their mean is 500 times the share of starts that are `upright`. They are
     evaluated as the policies are, from the same number of starting states.
     """
     configs = [configs] if isinstance(configs, OfflineConfig) else list(configs)
@@ -166,10 +175,10 @@ def evaluate_baselines(
     revision, tables = paths.git_revision(), []
     for algorithm, policy in zip(results.BASELINES, policies, strict=True):
         returns = evaluator(policy, step=0)
-        for config, own in zip(configs, returns, strict=True):
-            changes = {"algorithm": algorithm, "dataset": "none"}
+        for config, own, upright in zip(configs, returns, evaluator.upright, strict=True):
+            changes = {"algorithm": algorithm, "dataset": "none", "upright": float(upright)}
             row = results.row(config, None, 0, own, revision, **changes)
-            folder = _offline_folder(runs_dir, config, "none", algorithm.replace(" ", "-"))
+            folder = offline_folder(runs_dir, config, "none", algorithm.replace(" ", "-"))
             tables.append(pd.DataFrame([row]))
             results.write(paths.writable_folder(folder) / "results.csv", tables[-1])
     return pd.concat(tables, ignore_index=True)
@@ -180,13 +189,6 @@ def _check_tasks(configs: Sequence[OfflineConfig]) -> None:
         domain, _ = envs.split_task(config.task)
         if domain != config.domain:
             raise ValueError(f"task must be one of the domain {config.domain}, got {config.task!r}")
-
-
-def _offline_folder(
-    runs_dir: str | Path, config: OfflineConfig, dataset: str, algorithm: str
-) -> Path:
-    parts = ("offline", config.domain, dataset, algorithm, f"{config.task}-s{config.seed}")
-    return paths.resolve(runs_dir).joinpath(*parts)
 
 
 def _last_step(folder: Path) -> int:

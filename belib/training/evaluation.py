@@ -17,6 +17,10 @@ def _environment(task: str, member: int, episode: int) -> Environment:
     return Environment(task, 0)
 
 
+# A Quadruped whose torso is within 60 degrees of upright lands on its feet, and is then paid about
+# 500 for doing nothing; any other is paid about 5.
+_UPRIGHT = 0.5
+
 Policy = Callable[[Tensor], Tensor]
 """Observations (M, E, obs_dim) to actions (M, E, action_dim) in [-1, 1]."""
 
@@ -33,6 +37,8 @@ class Evaluator:
         numbered = [(task, tasks[:m].count(task)) for m, task in enumerate(tasks)]
         self._envs = [[_environment(*each, e) for e in range(episodes)] for each in numbered]
         self.obs_dim, self.action_dim = self._envs[0][0].obs_dim, self._envs[0][0].action_dim
+        self.upright = np.full(len(tasks), np.nan)
+        """The share (M,) of the last evaluation's starts with an upright torso, NaN without one."""
 
     def __call__(self, policy: Policy, step: int) -> np.ndarray:
         """The returns (M, E) after `step` updates: sums of an episode's rewards, undiscounted."""
@@ -40,6 +46,7 @@ class Evaluator:
             for episode, env in enumerate(row):
                 env.seed(derive_seed(seed, "evaluation", step, episode))
         steps = [[env.reset() for env in row] for row in self._envs]
+        self.upright = np.array([np.mean([_is_upright(env) for env in row]) for row in self._envs])
         returns = np.zeros((len(self._envs), self.episodes))
         while not all(found.last for row in steps for found in row):
             obs = np.array([[found.obs for found in row] for row in steps])
@@ -59,3 +66,9 @@ class Evaluator:
         """Uniform actions."""
         streams = Streams(self.seeds, "random policy")
         return lambda obs: streams.uniform(obs.shape[1], self.action_dim)
+
+
+def _is_upright(env: Environment) -> float:
+    """1 or 0, NaN for a body without a torso."""
+    torso_upright = getattr(env.physics, "torso_upright", None)
+    return np.nan if torso_upright is None else float(torso_upright() > _UPRIGHT)

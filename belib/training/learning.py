@@ -1,5 +1,6 @@
 """One lockstep offline run: a dataset in memory, M learners, their evaluations."""
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,13 +11,14 @@ import torch
 
 from belib import datasets, paths, results
 from belib.config import OfflineConfig
-from belib.datasets import Dataset
-from belib.offline.td3 import TD3
+from belib.datasets import Dataset, DatasetError
+from belib.offline import LEARNERS
 from belib.replay import Replay
 from belib.streams import Streams
 from belib.training.evaluation import Evaluator
 
-LEARNERS = {"td3": TD3}
+_DIVERGED = 100
+"""Values this many times above what the rewards allow are of no use, whatever comes after them."""
 
 
 class Learning:
@@ -31,16 +33,19 @@ class Learning:
     def __init__(self, configs: Sequence[OfflineConfig], folders: Sequence[Path], dataset: Dataset):
         self.config, self.configs, self.folders = configs[0], configs, folders
         self.collected = dataset.config()
-        self.replay = load_replay(configs, dataset)
+        self.replay, self.bound = load_replay(configs, dataset)
         seeds = [config.seed for config in configs]
         tasks = [config.task for config in configs]
         self.evaluator = Evaluator(tasks, seeds, self.config.eval_episodes)
         sizes = (self.evaluator.obs_dim, self.evaluator.action_dim)
+        check_sizes(self.config, dataset, sizes)
         self.learner = LEARNERS[self.config.algorithm](*sizes, configs)
         self.draws = Streams(seeds, "replay")
         self.step = 0
         self.metrics: dict[str, torch.Tensor] = {}
         self.returns: list[list[dict[str, Any]]] = [[] for _ in configs]
+        self.diverged: list[int | None] = [None] * len(configs)
+        """The update at which a member's numbers stopped being finite or of any use."""
         self.revision = paths.git_revision()
 
     def advance(self) -> None:
@@ -48,16 +53,40 @@ class Learning:
         batch = self.replay.sample(self.config.batch_size, self.draws)
         self.metrics = self.learner.update(batch)
         self.step += 1
+        self._stop_the_diverged()
         if self.step % self.config.eval_every == 0 or self.step == self.config.num_steps:
             self._evaluate()
+
+    def _stop_the_diverged(self) -> None:
+        """Clear members whose numbers are not finite or whose values exceed all reason.
+
+        The others go on: members meet in no product, so that NaN does not pass from one to another.
+        """
+        numbers = torch.stack(list(self.metrics.values()))  # (metrics, M)
+        values = self.metrics.get("value", numbers[0]).abs()
+        limit = _DIVERGED * self.bound if "value" in self.metrics else math.inf
+        for member in torch.nonzero(~numbers.isfinite().all(0) | (values > limit))[:, 0].tolist():
+            self.learner.clear(member)
+            if self.diverged[member] is None:
+                self.diverged[member] = self.step
+                config = self.configs[member]
+                print(
+                    f"{config.variant} on {config.dataset}, {config.task}, seed {config.seed}: "
+                    f"diverged at update {self.step} (value {values[member]:.3g}, at most "
+                    f"{self.bound:.3g} can be earned) and is stopped; its later rows say so"
+                )
 
     def _evaluate(self) -> None:
         policy = lambda obs: self.learner.act(obs, explore=False)  # noqa: E731
         returns = self.evaluator(policy, self.step)
         for member, config in enumerate(self.configs):
-            row = results.row(config, self.collected, self.step, returns[member], self.revision)
-            row |= {key: float(value[member]) for key, value in self.metrics.items()}
-            self.returns[member].append(row)
+            found = {"upright": float(self.evaluator.upright[member])}
+            numbers = {key: float(value[member]) for key, value in self.metrics.items()}
+            if self.diverged[member] is not None:
+                found |= {"status": "diverged", "return": math.nan}
+                numbers = dict.fromkeys(numbers, math.nan)
+            known = (self.collected, self.step, returns[member], self.revision)
+            self.returns[member].append(results.row(config, *known, **found) | numbers)
 
     def write_tables(self) -> None:
         """Write each member's `results.csv` and `metrics.csv`: a row an evaluation."""
@@ -70,6 +99,7 @@ class Learning:
     def postfix(self) -> dict[str, float]:
         """The latest return, averaged over members."""
         latest = [rows[-1]["return"] for rows in self.returns if rows]
+        latest = [value for value in latest if math.isfinite(value)]
         return {"return": round(float(np.mean(latest)), 1)} if latest else {}
 
     def state(self) -> dict[str, Any]:
@@ -80,31 +110,66 @@ class Learning:
             "draws": self.draws.state(),
             "metrics": self.metrics,
             "returns": self.returns,
+            "diverged": self.diverged,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from `state()`: the next updates are the same to the bit."""
         self.step, self.metrics, self.returns = state["step"], state["metrics"], state["returns"]
+        self.diverged = state["diverged"]
         self.learner.restore(state["learner"])
         self.draws.restore(state["draws"])
 
 
-def load_replay(configs: Sequence[OfflineConfig], dataset: Dataset) -> Replay:
-    """The dataset's transitions in memory once, with a reward column a task, for all members."""
-    tasks = sorted({config.task for config in configs})
+def offline_folder(
+    runs_dir: str | Path, config: OfflineConfig, dataset: str, algorithm: str
+) -> Path:
+    """`<runs_dir>/offline/<domain>/<dataset>/<algorithm>/<task>-s<seed>`."""
+    parts = ("offline", config.domain, dataset, algorithm, f"{config.task}-s{config.seed}")
+    return paths.resolve(runs_dir).joinpath(*parts)
+
+
+def load_replay(configs: Sequence[OfflineConfig], dataset: Dataset) -> tuple[Replay, float]:
+    """The dataset's transitions in memory once, with a reward column a task, for all members.
+
+    Returns also the largest discounted sum that its rewards allow. Raises DatasetError for rewards
+    that are not finite or not as many as states, and where a batch would exceed the dataset.
+    """
+    config, tasks = configs[0], sorted({config.task for config in configs})
+    if dataset.steps < config.batch_size:
+        raise DatasetError(
+            f"{dataset.folder} must hold at least batch_size = {config.batch_size} transitions, "
+            f"got {dataset.steps}"
+        )
     labels = datasets.task_rewards(dataset, tasks)
-    episodes = dataset.episodes()
-    first = next(episodes)
+    first = next(dataset.episodes())
     replay = Replay(
         1,
         dataset.steps + len(dataset.files),
         first["observation"].shape[1],
         first["action"].shape[1],
         n_step=1,
-        discount=configs[0].discount,
+        discount=config.discount,
         rewards=len(tasks),
-        members=[(0, tasks.index(config.task)) for config in configs],
+        members=[(0, tasks.index(each.task)) for each in configs],
     )
-    for episode, rewards in zip(dataset.episodes(), labels, strict=True):
+    for file, episode, rewards in zip(dataset.files, dataset.episodes(), labels, strict=True):
+        if len(rewards) != len(episode["action"]) or not np.isfinite(rewards).all():
+            wanted = f"{len(episode['action'])} finite rewards a task"
+            found = f"{len(rewards)}, of which {np.isfinite(rewards).all(1).sum()} finite"
+            raise DatasetError(f"{file}: its labels must be {wanted}, got {found}")
         replay.add_episode(0, {**episode, "reward": rewards})
-    return replay
+    largest = max(np.abs(rewards).max() for rewards in labels)
+    horizon = 1 / (1 - config.discount) if config.discount < 1 else math.inf
+    return replay, float(largest) * horizon
+
+
+def check_sizes(config: OfflineConfig, dataset: Dataset, sizes: tuple[int, int]) -> None:
+    """DatasetError where a dataset's arrays are not those of the task's environment."""
+    first = next(dataset.episodes())
+    for key, size in zip(("observation", "action"), sizes, strict=True):
+        if first[key].shape[1] != size:
+            raise DatasetError(
+                f"{dataset.files[0]}: {key!r} must have {size} columns for {config.task}, "
+                f"got {first[key].shape[1]}"
+            )

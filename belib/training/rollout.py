@@ -1,0 +1,49 @@
+"""An episode of a policy that was learnt, for looking at it."""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from belib import runs
+from belib.config import OfflineConfig
+from belib.envs import Environment
+from belib.offline import LEARNERS
+from belib.streams import derive_seed
+from belib.training.learning import offline_folder
+
+
+def rollout(config: OfflineConfig, *, runs_dir: str | Path = "runs") -> np.ndarray:
+    """The physics states (steps + 1, nq + nv + na) of one episode of a policy's mean action.
+
+    Args:
+        config: of a member that `train_offline` has trained.
+        runs_dir: where it was trained.
+
+    Raises ValueError where no checkpoint has this member.
+    """
+    folder = offline_folder(runs_dir, config, config.dataset, config.variant)
+    state = _checkpoint(folder)
+    members = state["members"]
+    files = [folder.parent / name / runs.CONFIG for name in members]
+    env = Environment(config.task, derive_seed(config.seed, "rollout"))
+    configs = [OfflineConfig.from_yaml(file) for file in files]
+    learner = LEARNERS[config.algorithm](env.obs_dim, env.action_dim, configs)
+    learner.restore(state["learner"])
+    found = env.reset()
+    states = [found.physics]
+    while not found.last:
+        obs = torch.from_numpy(found.obs).expand(len(members), 1, -1)
+        action = learner.act(obs, explore=False)[members.index(folder.name), 0]
+        found = env.step(action.numpy())
+        states.append(found.physics)
+    return np.array(states)
+
+
+def _checkpoint(folder: Path) -> dict:
+    """The checkpoint of the run that a member's folder belongs to: the first member has it."""
+    for file in sorted(folder.parent.glob(f"*/{runs.CHECKPOINT}")):
+        state = torch.load(file, map_location="cpu", weights_only=True)
+        if folder.name in state["members"]:
+            return state
+    raise ValueError(f"{folder.parent} must hold a checkpoint with {folder.name}, got none")

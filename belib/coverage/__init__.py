@@ -1,7 +1,7 @@
 """Coverage: what part of the states datasets visit, as maps, balls and numbers."""
 
 from belib.coverage.ball import Ball, NotConvergedError, smallest_ball
-from belib.coverage.embedding import Embedding, embed
+from belib.coverage.embedding import Embedding, embed, episodes_inside
 from belib.coverage.halves import FEWEST_EPISODES
 from belib.coverage.measures import MEASURES, intrinsic_dimension, measures
 from belib.coverage.prediction import FEWEST_DATASETS, offline_returns, rank_correlations
@@ -18,6 +18,7 @@ __all__ = [
     "NotConvergedError",
     "Sample",
     "embed",
+    "episodes_inside",
     "growing_subsample",
     "intrinsic_dimension",
     "measures",

@@ -32,8 +32,8 @@ class Embedding:
 
     Attributes:
         points: the sample's rows with `x` and `y`, in its order.
-        record: how the map was made: method, library version, parameters, seed, scaling, points,
-            features, PCA, seconds.
+        record: how the map was made: method, versions, parameters, seed, scaling, numbers of points
+            (`distinct` of them), features and principal components, seconds.
     """
 
     points: pd.DataFrame
@@ -42,6 +42,19 @@ class Embedding:
     def __getitem__(self, dataset: str) -> pd.DataFrame:
         """The points of one dataset, in the order of time."""
         return self.points[self.points["dataset"] == dataset]
+
+
+def episodes_inside(
+    points: pd.DataFrame, x: tuple[float, float], y: tuple[float, float]
+) -> pd.DataFrame:
+    """The episodes with points in a rectangle of a map, those with the most of them first.
+
+    Columns: `dataset`, `episode`, `inside` (points in the rectangle) and `share` (of its points).
+    """
+    within = points["x"].between(*x) & points["y"].between(*y)
+    groups = within.groupby([points["dataset"], points["episode"]], sort=False)
+    found = groups.agg(inside="sum", share="mean").query("inside > 0").reset_index()
+    return found.sort_values("inside", ascending=False, kind="stable", ignore_index=True)
 
 
 @dataclass(frozen=True)
@@ -115,14 +128,17 @@ def _make(file: Path, features: Array, kind: _Method, record: dict, progress: bo
             f"{f'{expected / 60:.0f} minutes' if expected > 90 else f'{expected:.0f} s'} on a core"
         )
     start = time.perf_counter()
+    # Equal points, as datasets with one seed's random steps share them, are one point of the fit.
+    features, place = np.unique(features, axis=0, return_inverse=True)
     with threadpool_limits(record["threads"]):
         if record["pca"]:
             features = PCA(record["pca"], svd_solver="full").fit_transform(features)
         options = {**record["parameters"], "n_jobs": record["threads"]}
         found = kind.fit(features, progress, random_state=record["seed"], **options)
-    record["seconds"] = round(time.perf_counter() - start, 1)
+    record |= {"distinct": len(features), "seconds": round(time.perf_counter() - start, 1)}
+    found = np.asarray(found, dtype=np.float64)[place]
     paths.write_text(file.with_suffix(".json"), json.dumps(record, indent=2) + "\n")
-    paths.write_atomic(file, partial(np.savez_compressed, map=np.asarray(found, np.float64)))
+    paths.write_atomic(file, partial(np.savez_compressed, map=found))
 
 
 def _digest(features: Array, record: dict) -> str:

@@ -1,5 +1,11 @@
 """Figures: tables and arrays in, matplotlib Axes out; one function a figure."""
 
+from belib.figures.coverage import (
+    coverage_maps,
+    coverage_measures,
+    time_maps,
+    volumetric_curves,
+)
 from belib.figures.learning import (
     collection_curves,
     frame_strip,
@@ -31,6 +37,8 @@ __all__ = [
     "caption",
     "collection_curves",
     "convergence",
+    "coverage_maps",
+    "coverage_measures",
     "entropies_by_parameter",
     "estimator_bars",
     "frame_strip",
@@ -42,8 +50,10 @@ __all__ = [
     "perceived_normal",
     "returns",
     "running_estimates",
+    "time_maps",
     "torso_map",
     "uniform_on_part",
     "use_style",
+    "volumetric_curves",
     "weighting_slopes",
 ]

@@ -31,7 +31,8 @@ class CoverageMap(ui.VBox):
     def __init__(self, sample: Sample, embedding: Embedding, *, k: int = 5):
         self._sample, self._embedding, self._k = sample, embedding, k
         self.points = points = embedding.points
-        names = {dataset_label(name, known): name for name, known in described(points)}
+        self._described = dict(described(points))
+        names = {dataset_label(*item): item[0] for item in self._described.items()}
         tasks = [name for name in points.columns if name not in _FIXED]
         self.datasets = ui.SelectMultiple(
             options=names, value=sample.names, rows=min(8, len(names)), description="datasets"
@@ -42,29 +43,35 @@ class CoverageMap(ui.VBox):
         self.x, self.y = (self._side(axis) for axis in "xy")
         self.image = ui.Image(format="png", layout={"width": "100%", "max_width": "640px"})
         self.episodes = ui.HTML()
-        controls = (self.datasets, self.color, self.x, self.y)
-        for each in controls:
+        self._controls = (self.datasets, self.color, self.x, self.y)
+        for each in self._controls:
             each.observe(self.redraw, "value")
         self._colors: dict[str, NDArray] = {}
         self.redraw()
         below = ui.HBox([self.image, self.episodes], layout={"flex_flow": "row wrap"})
-        super().__init__([ui.HBox(controls, layout={"flex_flow": "row wrap"}), below])
+        super().__init__([ui.HBox(self._controls, layout={"flex_flow": "row wrap"}), below])
 
     def redraw(self, _: object = None) -> None:
         """Show what the controls say."""
-        chosen, x, y = self.datasets.value, self.x.value, self.y.value
+        chosen, color, x, y = (each.value for each in self._controls)
         shown = self.points["dataset"].isin(chosen).to_numpy()
-        label = self.color.value
-        if label not in self._colors:
-            self._colors[label] = self._values(label)
-        label = {"time": "environment step", "k-NN density": "log density"}.get(label, label)
-        self.image.value = map_png(self.points, shown, self._colors[self.color.value], label, x, y)
+        if color not in self._colors:
+            self._colors[color] = self._values(color)
+        key = {"time": "environment step", "k-NN density": "log density"}.get(color, color)
+        if color == "objective":
+            named = {n: known for n, known in self._described.items() if n in chosen}
+            key = {dataset_label(n, known): self._color(n) for n, known in named.items()}
+        self.image.value = map_png(self.points, shown, self._colors[color], key, x, y)
         inside = episodes_inside(self.points[shown], x, y)
         rest = len(inside) - _LISTED
         more = f"<p>and {rest} more</p>" if rest > 0 else ""
-        shares = inside.head(_LISTED).assign(share=inside["share"].map("{:.0%}".format))
+        shares = inside.assign(share=inside["share"].map("{:.0%}".format)).head(_LISTED)
         title = f"<p>{inside['inside'].sum()} states of {len(inside)} episodes inside</p>"
         self.episodes.value = title + shares.to_html(index=False, border=0) + more
+
+    def _color(self, name: str) -> tuple:
+        known = self._described[name]
+        return objective_color(known["objective"], known["parameter"])
 
     def _side(self, axis: str) -> ui.FloatRangeSlider:
         """A slider for a side of the rectangle: at first the middle half of the points."""
@@ -82,8 +89,7 @@ class CoverageMap(ui.VBox):
     def _values(self, color: str) -> NDArray:
         """RGBA (n, 4) by objective, or numbers (n,)."""
         if color == "objective":
-            known = dict(described(self.points))
-            rgba = {n: objective_color(k["objective"], k["parameter"]) for n, k in known.items()}
+            rgba = {name: self._color(name) for name in self._described}
             return np.array([rgba[name] for name in self.points["dataset"]])
         if color == "time":
             return self.points["step"].to_numpy()

@@ -69,6 +69,17 @@ def test_a_sample_is_its_datasets_own(pair):
     assert everything.rows["step"].tolist() == [*range(1, 401)] * 2
 
 
+def test_datasets_are_found_by_domain_or_name(pair):
+    runs_dir = pair[0].folder.parents[2]
+    found = coverage.find_datasets(runs_dir, "walker")
+    assert [dataset.name for dataset in found] == ["behavioral-0.5-s0", "random-s0"]
+    (named,) = coverage.find_datasets(runs_dir, "walker", ["random-s0"])
+    assert named == pair[1]
+    assert coverage.find_datasets(runs_dir, "quadruped") == []
+    with pytest.raises(datasets.DatasetError, match="must hold at least one episode"):
+        coverage.find_datasets(runs_dir, "walker", ["shannon-s0"])
+
+
 def test_samples_that_make_no_sense_are_refused(pair):
     with pytest.raises(ValueError, match="size must be between 1 and the 400 steps of behavioral"):
         coverage.subsample(pair, size=401)

@@ -5,7 +5,14 @@ from belib.coverage.embedding import Embedding, embed, episodes_inside
 from belib.coverage.halves import FEWEST_EPISODES
 from belib.coverage.measures import MEASURES, intrinsic_dimension, measures
 from belib.coverage.prediction import FEWEST_DATASETS, offline_returns, rank_correlations
-from belib.coverage.sampling import SCALINGS, Sample, growing_subsample, scale, subsample
+from belib.coverage.sampling import (
+    SCALINGS,
+    Sample,
+    find_datasets,
+    growing_subsample,
+    scale,
+    subsample,
+)
 from belib.coverage.volume import volumetric_coverage
 
 __all__ = [
@@ -19,6 +26,7 @@ __all__ = [
     "Sample",
     "embed",
     "episodes_inside",
+    "find_datasets",
     "growing_subsample",
     "intrinsic_dimension",
     "measures",

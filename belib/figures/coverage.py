@@ -117,7 +117,7 @@ def _panels(embedding: Embedding) -> np.ndarray:
     _, axes = plt.subplots(lines, columns, figsize=size, sharex=True, sharey=True, squeeze=False)
     points = embedding.points
     for ax, (name, known) in zip(axes.flat, shown, strict=False):
-        ax.scatter(points["x"], points["y"], s=_size(points), color=_BEHIND, linewidths=0)
+        ax.scatter(points["x"], points["y"], s=2 * _size(points), color=_BEHIND, linewidths=0)
         ax.set(xticks=[], yticks=[], title=dataset_label(name, known))
         ax.grid(False)
         ax.spines[:].set_visible(False)

@@ -16,7 +16,7 @@ def map_png(
     points: pd.DataFrame,
     shown: NDArray[np.bool_],
     colors: NDArray,
-    label: str,
+    key: str | dict[str, tuple],
     x: Interval,
     y: Interval,
 ) -> bytes:
@@ -25,8 +25,8 @@ def map_png(
     Args:
         points: with `x` and `y`.
         shown: which points are in colour, (n,).
-        colors: RGBA (n, 4), or numbers (n,) that get a colour bar.
-        label: what the numbers are.
+        colors: RGBA (n, 4), or numbers (n,).
+        key: the colours' names for a legend, or what the numbers are for a colour bar.
         x, y: the rectangle's sides.
     """
     figure = Figure(figsize=(8, 6), dpi=80, layout="constrained")
@@ -38,7 +38,11 @@ def map_png(
     numbers = {"cmap": "viridis_r", "plotnonfinite": True} if colors.ndim == 1 else {}
     drawn = ax.scatter(own["x"], own["y"], c=colors, s=2 * size, linewidths=0, **numbers)
     if numbers:
-        figure.colorbar(drawn, label=label)
+        figure.colorbar(drawn, label=key)
+    else:
+        for name, color in key.items():
+            ax.scatter([], [], color=[color], label=name)
+        ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1), fontsize=11)
     side = {"facecolor": "none", "edgecolor": "#d94801", "linewidth": 2}
     ax.add_patch(Rectangle((x[0], y[0]), x[1] - x[0], y[1] - y[0], **side))
     ax.set(xticks=[], yticks=[])

@@ -1,7 +1,8 @@
 """Times and memory of the smallest ball and of joint maps at the paper's sizes, on one thread.
 
 `python benchmarks/coverage.py` writes results/coverage.csv; with names of rows' methods (`ball`,
-`phate`, `tsne`) it measures those only and keeps the others' rows. Each runs in its own process.
+`phate`, `tsne`) it measures those only and keeps the others' rows. A row has a process of
+its own.
 """
 
 import argparse
@@ -11,6 +12,7 @@ import resource
 import tempfile
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -68,18 +70,14 @@ def joint_map(method: str, n: int, d: int) -> float:
 
 
 def alone(measure: Callable[[], float], repeats: int) -> tuple[list[float], float]:
-    """Seconds of each repetition in a process of its own, and the largest peak memory in GiB."""
+    """Seconds of each repetition, and their peak memory in GiB, in a process of their own."""
     context = multiprocessing.get_context("spawn")
-    found = []
-    for _ in range(repeats):
-        with context.Pool(1) as pool:
-            found.append(pool.apply(_measured, (measure,)))
-    seconds, memory = zip(*found, strict=True)
-    return list(seconds), max(memory)
+    with ProcessPoolExecutor(1, mp_context=context) as pool:
+        return pool.submit(_measured, measure, repeats).result()
 
 
-def _measured(measure: Callable[[], float]) -> tuple[float, float]:
-    seconds = measure()
+def _measured(measure: Callable[[], float], repeats: int) -> tuple[list[float], float]:
+    seconds = [measure() for _ in range(repeats)]
     return seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
 
@@ -106,7 +104,6 @@ PACKAGES = {"ball": ("numpy", "scipy"), "phate": ("phate",), "tsne": ("openTSNE"
 
 def main(methods: list[str], largest: int) -> None:
     """Measure, and replace the rows of what was measured."""
-    kept = pd.read_csv(FILE) if FILE.exists() else pd.DataFrame(columns=["method", "n", "d"])
     for method in methods or list(CASES):
         for what, measure, n, d, target, repeats in CASES[method]:
             if n > largest:
@@ -129,16 +126,16 @@ def main(methods: list[str], largest: int) -> None:
                 "revision": git_revision(),
             }
             print(row, flush=True)
-            same = (kept[["method", "n", "d"]] == [method, n, d]).all(axis=1)
-            if len(kept):
-                kept = kept[~(same & (kept["what"] == what))]
-            kept = pd.concat([kept, pd.DataFrame([row])], ignore_index=True)
-            write_text(FILE, kept.to_csv(index=False))
+            table, key = pd.DataFrame([row]), ["method", "what", "n", "d"]
+            if FILE.exists():
+                table = pd.concat([pd.read_csv(FILE), table])
+            table = table.drop_duplicates(key, keep="last").sort_values(key)
+            write_text(FILE, table.to_csv(index=False))
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("methods", nargs="*", choices=[[], *CASES])
+    parser.add_argument("methods", nargs="*", metavar="method", help=", ".join(CASES))
     parser.add_argument("--largest", type=int, default=170_000, help="points, at most")
     arguments = parser.parse_args()
     main(arguments.methods, arguments.largest)

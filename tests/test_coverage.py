@@ -139,6 +139,19 @@ def test_one_joint_map_keeps_rows_and_repeats_to_the_bit(method, pair, tmp_path,
     assert found[0].record["versions"]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("method", "n"), [("phate", 2500), ("tsne", 11_000)])
+def test_large_maps_repeat_to_the_bit(method, n, tmp_path):
+    """Sizes at which phate takes landmarks, and openTSNE approximate neighbours and a grid."""
+    features = np.random.default_rng(0).normal(size=(n, 24)).cumsum(0)
+    sample = coverage.Sample(features, pd.DataFrame({"dataset": ["walk"] * n}))
+    a, b = (
+        coverage.embed(sample, method=method, runs_dir=tmp_path / str(i), progress=False).points
+        for i in range(2)
+    )
+    pd.testing.assert_frame_equal(a, b, check_exact=True)
+
+
 @pytest.fixture
 def fits(monkeypatch):
     """A method that is fast, and a list of the arrays that it was asked to map."""

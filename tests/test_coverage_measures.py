@@ -115,6 +115,14 @@ def test_a_net_has_cells_by_place_not_by_crowd():
     assert statistic(np.array([True, True])) == 1
 
 
+def test_too_few_points_are_refused(sample):
+    few = coverage.Sample(sample.features[::5], sample.rows[::5].reset_index(drop=True))
+    with pytest.raises(ValueError, match="each dataset must have 100 points or more, got 80"):
+        coverage.measures(few)
+    with pytest.raises(ValueError, match="references must be 20 or more over 2 datasets, got 19"):
+        coverage.measures(sample, references=19)
+
+
 def test_distance_to_random_is_the_energy_distance(sample, table):
     x, y = (coverage.scale(sample.features, "robust")[sample.of(n)] for n in sample.names)
     squared = 2 * cdist(x, y).mean() - cdist(x, x).mean() - cdist(y, y).mean()

@@ -35,6 +35,9 @@ MEASURES = {
 }
 """The columns that `measures` computes, in words."""
 
+FEWEST_POINTS = 100
+"""Of a dataset: a quarter serves as reference, and half of the rest must have neighbours."""
+
 
 def measures(
     sample: Sample,
@@ -77,13 +80,17 @@ def measures(
             then do not count among its states in `cells`, `recall` and `density`.
         net_size: cells of equal width, at most a quarter as many as a dataset has points.
         halves: random halves a standard error.
+
+    Raises ValueError where a dataset has fewer than `FEWEST_POINTS`, or the references are too few.
     """
+    smallest = sample.rows["dataset"].value_counts().min()
+    if smallest < FEWEST_POINTS:
+        raise ValueError(f"each dataset must have {FEWEST_POINTS} points or more, got {smallest}")
     features = scale(sample.features, "robust")
     held_out = _held_out(sample, references, seed)
     cells = Cells.around(features[held_out], k)
     described = sample.rows.drop_duplicates("dataset").set_index("dataset")
     random = described.index[described["objective"] == "random"]
-    smallest = sample.rows["dataset"].value_counts().min()
     cell = net(features, min(net_size, smallest // 4))
     volume = cells.volume / len(sample.names)  # the joint density is the mean of all datasets'
     table = {}
@@ -124,6 +131,10 @@ def _held_out(sample: Sample, references: int, seed: int) -> NDArray[np.bool_]:
     held_out = np.zeros(len(sample), dtype=bool)
     sizes = sample.rows["dataset"].value_counts()
     each = min(references // len(sizes), sizes.min() // 4)
+    if each * len(sizes) < 20:
+        raise ValueError(
+            f"references must be 20 or more over {len(sizes)} datasets, got {references}"
+        )
     for name in sample.names:
         random = np.random.default_rng(derive_seed(seed, "reference", name))
         held_out[random.choice(np.flatnonzero(sample.of(name)), each, replace=False)] = True

@@ -194,7 +194,12 @@ def test_returns_are_final_means_over_seeds_without_baselines(tmp_path):
             rows.append(results.row(config, PretrainConfig(), step, values, "a"))
         changes = {"algorithm": "zero action", "dataset": "none"}
         rows.append(results.row(config, None, 0, np.array([1.0]), "a", **changes))
-    results.write(tmp_path / "results.csv", pd.DataFrame(rows))
+    folder = tmp_path / "offline" / "walker"
+    folder.mkdir(parents=True)
+    results.write(folder / "results.csv", pd.DataFrame(rows))
+    other = pd.DataFrame(rows).assign(scale="another")  # of another runs_dir below this one
+    (tmp_path / "quickstart").mkdir()
+    results.write(tmp_path / "quickstart" / "results.csv", other)
     found = coverage.offline_returns(tmp_path, "walker")
     assert found.to_dict("records") == [
         {

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import rankdata, spearmanr
 
-from belib import results
+from belib import paths, results
 from belib.coverage.measures import MEASURES
 
 FEWEST_DATASETS = 5
@@ -17,13 +17,15 @@ COLUMNS = ("task", "algorithm", "measure", "datasets", "rho", "low", "high")
 def offline_returns(runs_dir: str | Path, domain: str) -> pd.DataFrame:
     """Mean final return of each `task`, `algorithm` and `dataset` over the learner's seeds.
 
-    Empty where there are no results of learners on the domain. ValueError where scales are mixed.
+    Those of `<runs_dir>/offline/<domain>/`, whose datasets are beside them; empty where there are
+    none. ValueError where scales are mixed.
     """
-    try:
-        table = results.collect(runs_dir)
-    except ValueError:
+    folder = paths.resolve(runs_dir) / "offline" / domain
+    if any(folder.glob("**/results.csv")):
+        table = results.collect(folder)
+    else:
         table = pd.DataFrame(columns=results.COLUMNS)
-    learnt = table[(table["domain"] == domain) & ~table["algorithm"].isin(results.BASELINES)]
+    learnt = table[~table["algorithm"].isin(results.BASELINES)]
     keys = ["task", "algorithm", "dataset"]
     if learnt.empty:
         return pd.DataFrame(columns=[*keys, "return"])

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 from belib.coverage import MEASURES, Embedding
 from belib.figures.style import (
@@ -16,7 +16,8 @@ from belib.figures.style import (
 )
 
 _COLUMNS = 4  # panels a row
-_BEHIND = "0.82"
+_BEHIND = "0.86"
+_THOUSANDS = StrMethodFormatter("{x:,.0f}")
 _SCALINGS = {"none": "raw observations", "robust": "robustly scaled"}
 
 
@@ -52,7 +53,8 @@ def time_maps(embedding: Embedding, *, episodes: int = 3) -> np.ndarray:
             path = own[own["episode"] == episode]
             color = plt.get_cmap("viridis_r")(path["step"].mean() / last)
             ax.plot(path["x"], path["y"], color=color, linewidth=0.8, alpha=0.8)
-    axes[0].figure.colorbar(drawn, ax=list(axes), label="environment step", shrink=0.8, aspect=30)
+    bar = {"label": "environment step", "shrink": 0.8, "aspect": 30, "format": _THOUSANDS}
+    axes[0].figure.colorbar(drawn, ax=list(axes), **bar)
     return axes
 
 
@@ -75,8 +77,11 @@ def volumetric_curves(table: pd.DataFrame) -> np.ndarray:
             ax.plot(curve["step"], curve["coverage"], label=dataset_label(name, known), **style)
         ax.set(xlabel="environment steps T", title=_SCALINGS[scaling], ylim=(0, 1.05))
         ax.xaxis.set_major_locator(MaxNLocator(4))
+        ax.xaxis.set_major_formatter(_THOUSANDS)
     axes[0].set_ylabel("radius / largest radius")
-    axes[-1].legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+    columns = 1 + len(axes[-1].lines) // 10
+    legend = {"frameon": False, "loc": "upper left", "bbox_to_anchor": (1, 1), "fontsize": 13}
+    axes[-1].legend(ncols=columns, **legend)
     return axes
 
 

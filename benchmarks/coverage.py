@@ -130,7 +130,7 @@ def main(methods: list[str], largest: int) -> None:
             if FILE.exists():
                 table = pd.concat([pd.read_csv(FILE), table])
             table = table.drop_duplicates(key, keep="last").sort_values(key)
-            write_text(FILE, table.to_csv(index=False))
+            write_text(FILE, table.convert_dtypes().to_csv(index=False))
 
 
 if __name__ == "__main__":

@@ -167,6 +167,6 @@ def _tsne(features: Array, progress: bool, *, perplexity: float, **options: Any)
 
 
 METHODS = {
-    "phate": _Method("phate", _phate, (10.0, 1.2), {"knn": 5, "decay": 40, "t": "auto"}),
-    "tsne": _Method("openTSNE", _tsne, (1.0, 4.0), {"perplexity": 30}),
+    "phate": _Method("phate", _phate, (10.0, 0.7), {"knn": 5, "decay": 40, "t": "auto"}),
+    "tsne": _Method("openTSNE", _tsne, (5.0, 2.0), {"perplexity": 30}),
 }

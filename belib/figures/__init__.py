@@ -7,6 +7,12 @@ from belib.figures.collection import (
     state_histograms,
     torso_map,
 )
+from belib.figures.coverage import (
+    coverage_maps,
+    coverage_measures,
+    time_maps,
+    volumetric_curves,
+)
 from belib.figures.offline import (
     ablation,
     averages,
@@ -51,6 +57,8 @@ __all__ = [
     "caption",
     "collection_curves",
     "convergence",
+    "coverage_maps",
+    "coverage_measures",
     "entropies_by_parameter",
     "estimator_bars",
     "exact_and_simplified",
@@ -74,8 +82,10 @@ __all__ = [
     "sensitivity",
     "state_histograms",
     "table_1",
+    "time_maps",
     "torso_map",
     "uniform_on_part",
     "use_style",
+    "volumetric_curves",
     "weighting_slopes",
 ]

@@ -1,0 +1,172 @@
+"""Maps of high-dimensional states in the plane, one joint fit over all datasets, kept on disk."""
+
+import hashlib
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.decomposition import PCA
+from threadpoolctl import threadpool_limits
+from tqdm.auto import tqdm
+
+from belib import paths
+from belib.coverage.sampling import Sample, scale
+
+Array = NDArray[np.float64]
+
+COMPONENTS = 50
+"""More features than this are first projected on their leading principal components."""
+
+
+@dataclass(frozen=True)
+class Embedding:
+    """The map of a sample.
+
+    Attributes:
+        points: the sample's rows with `x` and `y`, in its order.
+        record: how the map was made: method, versions, parameters, seed, scaling, numbers of points
+            (`distinct` of them), features and principal components, seconds.
+    """
+
+    points: pd.DataFrame
+    record: dict[str, Any]
+
+    def __getitem__(self, dataset: str) -> pd.DataFrame:
+        """The points of one dataset, in the order of time."""
+        return self.points[self.points["dataset"] == dataset]
+
+
+def episodes_inside(
+    points: pd.DataFrame, x: tuple[float, float], y: tuple[float, float]
+) -> pd.DataFrame:
+    """The episodes with points in a rectangle of a map, those with the most of them first.
+
+    Columns: `dataset`, `episode`, `inside` (points in the rectangle) and `share` (of its points).
+    """
+    within = points["x"].between(*x) & points["y"].between(*y)
+    groups = within.groupby([points["dataset"], points["episode"]], sort=False)
+    found = groups.agg(inside="sum", share="mean").query("inside > 0").reset_index()
+    return found.sort_values("inside", ascending=False, kind="stable", ignore_index=True)
+
+
+@dataclass(frozen=True)
+class _Method:
+    """A library's way to embed, and its seconds for n points: first, and a thousand points more."""
+
+    package: str
+    fit: Callable[..., Array]
+    seconds: tuple[float, float]
+    parameters: dict[str, Any]
+
+
+def embed(
+    sample: Sample,
+    *,
+    method: str = "phate",
+    scaling: str = "none",
+    seed: int = 0,
+    threads: int = 1,
+    runs_dir: str | Path = "runs",
+    progress: bool = True,
+    **parameters: Any,
+) -> Embedding:
+    """One joint map of all points of a sample; found on disk where it was made before.
+
+    Equal features, method, scaling, seed, parameters and versions give equal maps, to the bit on
+    one machine with one number of threads.
+
+    Args:
+        method: "phate" (Moon et al. 2019) by phate, or "tsne" by openTSNE.
+        scaling: of the features: "none", as the paper seems to have it, or "robust".
+        threads: threads of the computation; more than there are idle cores make it slower.
+        runs_dir: where maps are kept, under `embeddings/`.
+        progress: whether to print the expected time and the steps.
+        parameters: instead of the method's defaults (knn, decay, t; perplexity, ...).
+
+    Raises ValueError for an unknown method or scaling.
+    """
+    if method not in METHODS:
+        raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
+    kind = METHODS[method]
+    features = scale(sample.features, scaling)
+    record = {
+        "method": method,
+        "versions": {name: version(name) for name in (kind.package, "numpy", "scikit-learn")},
+        "parameters": {**kind.parameters, **parameters},
+        "seed": seed,
+        "scaling": scaling,
+        "points": len(features),
+        "features": features.shape[1],
+        "pca": COMPONENTS if features.shape[1] > COMPONENTS else None,
+        "threads": threads,
+    }
+    folder = paths.writable_folder(paths.resolve(runs_dir) / "embeddings")
+    file = folder / f"{method}-{_digest(features, record)}.npz"
+    if not file.exists():
+        _make(file, features, kind, record, progress)
+    with np.load(file, allow_pickle=False) as kept:
+        x, y = kept["map"].T
+    record = json.loads(file.with_suffix(".json").read_text())
+    return Embedding(sample.rows.assign(x=x, y=y), record)
+
+
+def _make(file: Path, features: Array, kind: _Method, record: dict, progress: bool) -> None:
+    """Compute a map and keep it: its record first, so that a map is never without one."""
+    if progress:
+        first, more = kind.seconds
+        expected = first + more * len(features) / 1000
+        print(
+            f"{record['method']}: {len(features):,} points of {features.shape[1]} features, about "
+            f"{f'{expected / 60:.0f} minutes' if expected > 90 else f'{expected:.0f} s'} on a core"
+        )
+    start = time.perf_counter()
+    # Equal points, as datasets with one seed's random steps share them, are one point of the fit.
+    features, place = np.unique(features, axis=0, return_inverse=True)
+    with threadpool_limits(record["threads"]):
+        if record["pca"]:
+            features = PCA(record["pca"], svd_solver="full").fit_transform(features)
+        options = {**record["parameters"], "n_jobs": record["threads"]}
+        found = kind.fit(features, progress, random_state=record["seed"], **options)
+    record |= {"distinct": len(features), "seconds": round(time.perf_counter() - start, 1)}
+    found = np.asarray(found, dtype=np.float64)[place]
+    paths.write_text(file.with_suffix(".json"), json.dumps(record, indent=2) + "\n")
+    paths.write_atomic(file, partial(np.savez_compressed, map=found))
+
+
+def _digest(features: Array, record: dict) -> str:
+    digest = hashlib.sha256(np.ascontiguousarray(features).tobytes())
+    digest.update(json.dumps(record, sort_keys=True).encode())
+    return digest.hexdigest()[:16]
+
+
+def _phate(features: Array, progress: bool, **options: Any) -> Array:
+    import phate  # takes seconds to import, which no other user of the package should wait for
+
+    return phate.PHATE(verbose=int(progress), **options).fit_transform(features)
+
+
+def _tsne(features: Array, progress: bool, *, perplexity: float, **options: Any) -> Array:
+    import openTSNE
+
+    perplexity = min(perplexity, (len(features) - 1) / 3)  # few points have few neighbours
+    with tqdm(total=750, desc="tsne", disable=not progress) as bar:
+
+        def advance(*_: Any) -> None:
+            bar.update(50)
+
+        options = {"callbacks": advance, "callbacks_every_iters": 50, **options}
+        return np.asarray(openTSNE.TSNE(perplexity=perplexity, **options).fit(features))
+
+
+METHODS = {
+    "phate": _Method("phate", _phate, (10.0, 0.7), {"knn": 5, "decay": 40, "t": "auto"}),
+    "tsne": _Method("openTSNE", _tsne, (5.0, 2.0), {"perplexity": 30}),
+}

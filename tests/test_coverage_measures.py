@@ -1,0 +1,212 @@
+"""Numbers beside the maps, against what can be computed by hand."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.spatial.distance import cdist
+from scipy.stats import spearmanr
+
+from belib import coverage, estimators, results
+from belib.config import OfflineConfig, PretrainConfig
+from belib.coverage.cells import net, visited
+from belib.coverage.halves import random_halves, standard_error
+
+
+def make_sample(states, objectives=("behavioral", "random"), episodes=8):
+    """A sample of arrays (n, d), a dataset each, cut into episodes of equal length."""
+    rows = []
+    for name, x in zip(objectives, states, strict=True):
+        episode = np.arange(len(x)) * episodes // len(x)
+        known = {"dataset": f"{name}-s0", "objective": name, "parameter": np.nan, "seed": 0}
+        rows.append(pd.DataFrame({**known, "scale": "test", "episode": episode}))
+    return coverage.Sample(np.concatenate(states), pd.concat(rows, ignore_index=True))
+
+
+@pytest.fixture(scope="module")
+def sample():
+    random = np.random.default_rng(0)
+    return make_sample([random.normal(size=(400, 4)), 0.2 * random.normal(size=(400, 4))])
+
+
+@pytest.fixture(scope="module")
+def table(sample):
+    return coverage.measures(sample, references=100, halves=10)
+
+
+def test_a_row_a_dataset_and_a_standard_error_a_measure(table):
+    assert table.index.tolist() == ["behavioral-s0", "random-s0"]
+    assert set(coverage.MEASURES) <= set(table)
+    errors = [f"{name}_se" for name in coverage.MEASURES if not name.startswith("radius")]
+    assert (table.loc["behavioral-s0", errors] > 0).all()
+    assert (table["episodes"] == 8).all()
+
+
+def test_entropies_are_the_estimators_called_by_hand(sample, table):
+    """In another unit of volume: v adds log v to Shannon's and Renyi's, nothing to differences."""
+    features = coverage.scale(sample.features, "robust")
+    parts = [features[sample.of(name)] for name in sample.names]
+    shannon = [estimators.shannon_entropy_knn(x).value for x in parts]
+    renyi = [estimators.renyi_entropy_knn(x, q=0.5).value for x in parts]
+    assert np.diff(table["shannon"]) == pytest.approx(np.diff(shannon), rel=1e-9)
+    assert np.diff(table["renyi"]) == pytest.approx(np.diff(renyi), rel=1e-9)
+    volume = math.exp(shannon[0] - table["shannon"].iloc[0])
+    options = {"alpha": 0.5, "reference_volume": volume}
+    behavioral = [estimators.behavioral_entropy_knn(x, **options).value for x in parts]
+    assert table["behavioral"].tolist() == pytest.approx(np.log(behavioral), rel=1e-9)
+    assert np.diff(table["shannon"]) == pytest.approx(4 * math.log(0.2), abs=0.4)
+
+
+def test_equal_points_count_once_and_a_constant_feature_leaves_no_entropy(sample, table):
+    twice = make_sample([np.repeat(sample.features[sample.of(n)], 2, axis=0) for n in sample.names])
+    doubled = coverage.measures(twice, references=100, halves=2)
+    assert np.diff(doubled["shannon"]) == pytest.approx(np.diff(table["shannon"]), rel=1e-9)
+    still = sample.features.copy()
+    still[sample.of("random-s0"), 0] = 0.0
+    found = coverage.measures(coverage.Sample(still, sample.rows), references=100, halves=2)
+    assert np.isnan(found.loc["random-s0", "shannon"])
+    assert np.isfinite(
+        found.loc["random-s0", ["dimension", "cells", "radius_robust"]].tolist()
+    ).all()
+
+
+def test_intrinsic_dimension_of_a_sheet_in_space():
+    random = np.random.default_rng(0)
+    sheet = random.uniform(size=(3000, 3)) @ random.normal(size=(3, 24))
+    assert coverage.intrinsic_dimension(sheet) == pytest.approx(3, abs=0.2)
+    walk = random.normal(size=(2000, 24)).cumsum(0)
+    assert coverage.intrinsic_dimension(walk) < 3, "neighbours in time are a line"
+
+
+def test_cells_and_recall_are_brute_force_over_states_held_out(sample):
+    """All points of one dataset are far away: each covers the other's joint states nowhere."""
+    apart = sample.features + 1000.0 * sample.of("random-s0")[:, None]
+    found = coverage.measures(coverage.Sample(apart, sample.rows), references=200, halves=2)
+    assert (found["cells"] <= 0.5).all()
+    assert (found["cells"] > 0.4).all()
+    assert (found["recall"] <= found["cells"]).all()
+    same = np.random.default_rng(1).normal(size=(2, 1200, 4))
+    found = coverage.measures(make_sample(list(same)), references=600, halves=2)
+    assert (found["cells"] > 0.95).all()
+    assert found["density"].tolist() == pytest.approx([1, 1], abs=0.1), "equally distributed"
+
+
+def test_a_narrow_dataset_visits_fewer_places_and_is_denser(table):
+    wide, narrow = table.loc["behavioral-s0"], table.loc["random-s0"]
+    assert narrow["net"] < 0.5 * wide["net"]
+    assert narrow["density"] > 1 > wide["density"]
+    assert narrow["radius_robust"] < 0.5 * wide["radius_robust"]
+    assert narrow["shannon"] < wide["shannon"]
+    assert narrow["cells"] > wide["cells"], "cells of equal mass favour the crowd: a caution"
+
+
+def test_a_net_has_cells_by_place_not_by_crowd():
+    random = np.random.default_rng(0)
+    places = 10.0 * np.arange(5)[:, None]
+    sizes = [1, 2, 500, 3, 1]
+    points = np.repeat(places, sizes, axis=0) + 0.1 * random.normal(size=(507, 1))
+    cell = net(points, 5)
+    assert len(np.unique(cell)) == 5
+    assert pd.Series(cell).groupby(np.repeat(range(5), sizes)).nunique().eq(1).all()
+    assert len(np.unique(net(np.repeat(places, 3, axis=0), 9))) == 5, "equal points share a cell"
+    statistic = visited(cell, np.repeat([0, 0, 1, 1, 1], sizes), 2, 5)
+    assert statistic(np.array([True, False])) == 2 / 5
+    assert statistic(np.array([True, True])) == 1
+
+
+def test_too_few_points_are_refused(sample):
+    few = coverage.Sample(sample.features[::5], sample.rows[::5].reset_index(drop=True))
+    with pytest.raises(ValueError, match="each dataset must have 100 points or more, got 80"):
+        coverage.measures(few)
+    with pytest.raises(ValueError, match="references must be 20 or more over 2 datasets, got 19"):
+        coverage.measures(sample, references=19)
+
+
+def test_distance_to_random_is_the_energy_distance(sample, table):
+    x, y = (coverage.scale(sample.features, "robust")[sample.of(n)] for n in sample.names)
+    squared = 2 * cdist(x, y).mean() - cdist(x, x).mean() - cdist(y, y).mean()
+    assert table["from_random"].tolist() == pytest.approx([math.sqrt(squared), 0.0], abs=1e-6)
+    assert np.isnan(table.loc["random-s0", "from_random_se"])
+    alone = make_sample([x, y], ("behavioral", "shannon"))
+    assert "from_random" not in coverage.measures(alone, references=100, halves=2)
+
+
+def test_halves_of_episodes_see_that_points_of_an_episode_depend():
+    """Means of 20 episodes with a common part each: the iid formula is 5 times too small."""
+    random, found, means = np.random.default_rng(0), [], []
+    for _ in range(200):
+        x = random.normal(size=(20, 1)) + 0.5 * random.normal(size=(20, 50))
+        halves = random_halves(20, 40, seed=0)
+        found.append(standard_error(lambda keep, x=x: x[keep].mean(), halves))
+        means.append(x.mean())
+    assert np.sqrt(np.mean(np.square(found))) == pytest.approx(np.std(means), rel=0.15)
+
+
+def test_halves_are_halves_and_few_episodes_have_none():
+    halves = random_halves(9, 50, seed=0)
+    assert (halves.sum(1) == 4).all()
+    assert len(np.unique(halves, axis=0)) > 30
+    assert np.isnan(standard_error(lambda keep: 1.0, random_halves(5, 50, seed=0)))
+
+
+@pytest.fixture
+def returns():
+    names = [f"d{i}" for i in range(8)]
+    return pd.DataFrame(
+        {"task": "walker_walk", "algorithm": "td3", "dataset": names, "return": np.arange(8) ** 2}
+    )
+
+
+def test_rank_correlations_find_what_is_planted(returns):
+    noise = [3, 1, 4, 1, 5, 9, 2, 6]
+    measured = pd.DataFrame(
+        {"shannon": np.exp(np.arange(8)), "cells": -np.arange(8), "density": noise, "recall": 1.0},
+        index=returns["dataset"],
+    )
+    found = coverage.rank_correlations(measured, returns).set_index("measure")
+    assert found["rho"].to_dict() == {
+        "shannon": pytest.approx(1),
+        "cells": pytest.approx(-1),
+        "density": pytest.approx(spearmanr(noise, np.arange(8)).statistic),
+    }
+    low, high = found.loc["density", ["low", "high"]]
+    assert low < found.loc["density", "rho"] < high
+    assert 0.5 < high - low < 2
+    assert found.loc["shannon", ["low", "high"]].tolist() == pytest.approx([1, 1])
+
+
+def test_too_few_datasets_say_nothing(returns, tmp_path):
+    measured = pd.DataFrame({"shannon": np.arange(8.0)}, index=returns["dataset"])
+    assert coverage.rank_correlations(measured, returns[:4]).empty
+    assert len(coverage.rank_correlations(measured, returns[:5])) == 1
+    nothing = coverage.offline_returns(tmp_path, "walker")
+    assert nothing.empty
+    assert coverage.rank_correlations(measured, nothing).empty
+
+
+def test_returns_are_final_means_over_seeds_without_baselines(tmp_path):
+    rows = []
+    for seed, value in ((0, 100.0), (1, 200.0)):
+        config = OfflineConfig(seed=seed)
+        for step, extra in ((10, 7.0), (20, 0.0)):
+            values = np.array([value + extra])
+            rows.append(results.row(config, PretrainConfig(), step, values, "a"))
+        changes = {"algorithm": "zero action", "dataset": "none"}
+        rows.append(results.row(config, None, 0, np.array([1.0]), "a", **changes))
+    folder = tmp_path / "offline" / "walker"
+    folder.mkdir(parents=True)
+    results.write(folder / "results.csv", pd.DataFrame(rows))
+    other = pd.DataFrame(rows).assign(scale="another")  # of another runs_dir below this one
+    (tmp_path / "quickstart").mkdir()
+    results.write(tmp_path / "quickstart" / "results.csv", other)
+    found = coverage.offline_returns(tmp_path, "walker")
+    assert found.to_dict("records") == [
+        {
+            "task": "walker_stand",
+            "algorithm": "td3",
+            "dataset": "behavioral-0.5-s0",
+            "return": 150.0,
+        }
+    ]
+    assert coverage.offline_returns(tmp_path, "quadruped").empty

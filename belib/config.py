@@ -135,7 +135,7 @@ class PretrainConfig(LearnerConfig):
     """Collection of one dataset by a reward-free agent (paper, table 2; the rest from URLB)."""
 
     STAGE: ClassVar[str] = "04_pretrain"
-    MEMBER_FIELDS: ClassVar[tuple[str, ...]] = ("objective", "alpha", "q", "seed")
+    MEMBER_FIELDS: ClassVar[tuple[str, ...]] = ("objective", "alpha", "q", "task", "seed")
 
     objective: str = setting(
         "behavioral", "what the intrinsic reward estimates", source="s. 4", rule=one_of(OBJECTIVES)

@@ -37,6 +37,9 @@ COLUMNS = (
 share of their starts with an upright torso; `seed` is the learner's; `status` is `ok`, or
 `diverged` with a `return` that is missing."""
 
+ONLINE = "online.csv"
+"""The row of a policy that learnt its task online, in the folder of the data it collected."""
+
 BASELINES = ("zero action", "random policy")
 SCORES = ("final", "best")
 """The last evaluation of a policy; or its best one, which nobody could have chosen without it."""
@@ -82,6 +85,16 @@ def row(
         "revision": revision,
         **changes,
     }
+
+
+def online(runs_dir: str | Path) -> dict[str, float]:
+    """For each task that was learnt online below a folder, the mean final return over seeds."""
+    files = sorted(paths.resolve(runs_dir).glob(f"datasets/*/*/{ONLINE}"))
+    if not files:
+        return {}
+    table = pd.concat([pd.read_csv(file) for file in files], ignore_index=True)
+    _check_one_scale(table)
+    return table.groupby("task")["return"].mean().to_dict()
 
 
 def write(path: Path, table: pd.DataFrame) -> None:

@@ -57,6 +57,20 @@ def members(folder: Path) -> list[str]:
     return torch.load(folder / CHECKPOINT, map_location="cpu", weights_only=True)["members"]
 
 
+def checkpoint(folder: Path) -> dict[str, Any]:
+    """The checkpoint of the run that a member's folder belongs to; the first member has it.
+
+    Raises ValueError where there is none beside the folder.
+    """
+    others = sorted(folder.parent.glob(f"*/{CHECKPOINT}"))
+    for file in (folder / CHECKPOINT, *others):
+        if file.exists():
+            state = torch.load(file, map_location="cpu", weights_only=True)
+            if folder.name in state["members"]:
+                return state
+    raise ValueError(f"{folder.parent} must hold a checkpoint with {folder.name}, got none")
+
+
 def open_folders(folders: Sequence[Path], configs: Sequence[Config]) -> dict[str, Any] | None:
     """Make checked folders ready for a run of `configs`; its checkpoint, or None where it begins.
 

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 import torch
 
-from belib import datasets, envs
+from belib import datasets, envs, results
 from belib.config import OBJECTIVES, PretrainConfig
-from belib.training import pretrain
+from belib.training import pretrain, train_online
 from belib.training.collection import AGENTS, Collection
 
 
@@ -143,7 +143,7 @@ def test_the_online_reference_learns_the_tasks_reward(small_pretrain, tmp_path):
     paid = []
     for _ in range(1500):
         work.advance()
-        paid.append(work.recorders[0].rows[-1][-1][work.column])
+        paid.append(work.recorders[0].rows[-1][-1][2])  # walker_run
     assert work.replay._rows[:, -2].max() == np.float32(max(paid))
     stored = next(datasets.load(folder).episodes())["reward"][:, 0]
     stand = np.load(next(folder.glob("rewards/*.npz")))["walker_stand"]
@@ -152,6 +152,20 @@ def test_the_online_reference_learns_the_tasks_reward(small_pretrain, tmp_path):
     again.restore(work.state())
     one, two = (w.replay.sample(500, w.draws) for w in (work, again))
     assert all(torch.equal(a, b) for a, b in zip(one, two, strict=True))
+
+
+def test_tasks_are_learnt_online_in_lockstep_and_found_again(small_pretrain, tmp_path):
+    sizes = {"objective": "task", "num_steps": 1200, "random_steps": 1000}
+    configs = [small_pretrain(task=f"walker_{task}", **sizes) for task in ("run", "stand")]
+    table = train_online(configs, runs_dir=tmp_path, episodes=2, progress=False)
+    assert table["task"].tolist() == ["walker_run", "walker_stand"]
+    assert table["step"].tolist() == [1200, 1200]
+    assert results.online(tmp_path) == dict(zip(table["task"], table["return"], strict=True))
+    assert results.online(tmp_path / "elsewhere") == {}
+    state = torch.load(tmp_path / "datasets/walker/task-walker_run-s0/checkpoint.pt")
+    assert state["members"] == ["task-walker_run-s0", "task-walker_stand-s0"]
+    with pytest.raises(ValueError, match="objective must be 'task' to learn online"):
+        train_online(small_pretrain(), runs_dir=tmp_path)
 
 
 def test_a_task_goes_with_its_objective_and_domain(small_pretrain, tmp_path):

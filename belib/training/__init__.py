@@ -21,6 +21,7 @@ from belib.training import loop
 from belib.training.collection import AGENTS, Collection
 from belib.training.evaluation import Evaluator
 from belib.training.learning import Learning, offline_folder
+from belib.training.online import evaluate_online
 from belib.training.rollout import rollout
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "rollout",
     "train_groups",
     "train_offline",
+    "train_online",
 ]
 
 
@@ -46,7 +48,7 @@ def pretrain(
     objective's seeds) are trained in lockstep, one such group after another.
 
     Args:
-        configs: one config, or several that differ only in objective, alpha, q and seed.
+        configs: one config, or several that differ only in objective, alpha, q, task and seed.
         runs_dir: where datasets go, under `datasets/<domain>/<name>/`; relative to the project.
         checkpoint_minutes: time between checkpoints; a killed run repeats what came after the last.
         progress: whether to show a progress bar.
@@ -65,6 +67,31 @@ def pretrain(
         group = [pair for pair in members if AGENTS[pair[0].objective] is agent]
         _collect(group, checkpoint_minutes=checkpoint_minutes, progress=progress)
     return folders
+
+
+def train_online(
+    configs: PretrainConfig | Sequence[PretrainConfig],
+    *,
+    runs_dir: str | Path = "runs",
+    episodes: int = 10,
+    **options: float | bool,
+) -> pd.DataFrame:
+    """The online reference: `pretrain` with the objective `task`, then the policy's evaluation.
+
+    Args:
+        configs: with the objective `task`; tasks and seeds are members.
+        episodes: of an evaluation, with the mean action.
+        runs_dir, options: as for `pretrain`.
+
+    Returns a row of `results.COLUMNS` a config, which `results.online` finds again.
+    """
+    configs = [configs] if isinstance(configs, PretrainConfig) else list(configs)
+    for config in configs:
+        if config.objective != "task":
+            raise ValueError(f"objective must be 'task' to learn online, got {config.objective!r}")
+    folders = pretrain(configs, runs_dir=runs_dir, **options)
+    tables = [evaluate_online(*each, episodes) for each in zip(configs, folders, strict=True)]
+    return pd.concat(tables, ignore_index=True)
 
 
 def _check_objectives(configs: Sequence[PretrainConfig]) -> None:

@@ -84,7 +84,7 @@ class Collection:
             len(configs), capacity, *sizes, n_step=config.n_step, discount=config.discount
         )
         self.task_rewards = TaskRewards(config.domain)
-        self.column = self.task_rewards.tasks.index(config.task or task)
+        self.paid_tasks = [own.task or task for own in configs]
         self.recorders: list[Recorder] = [None] * len(configs)
         self.skills = [np.zeros(self.skill_dim, np.float32) for _ in configs]
         self.step = 0
@@ -160,7 +160,8 @@ class Collection:
         first: bool = False,
     ) -> None:
         self.recorders[member].add(action, found, rewards)
-        reward, discount = rewards[self.column : self.column + 1], np.array([found.discount])
+        paid = self.task_rewards.tasks.index(self.paid_tasks[member])
+        reward, discount = rewards[paid : paid + 1], np.array([found.discount])
         row = (self._seen(member, found.obs), action, reward, self._known_discount(discount))
         self.replay.add(member, *row, first=first)
 
@@ -232,7 +233,7 @@ class Collection:
         """Fill the replay memory from the episodes on disk, the last that fit, and the present."""
         self.replay.clear(member)
         present, rewards = self._present_episode(member)
-        paid = rewards[self.task_rewards.tasks[self.column]][:, None]
+        paid = rewards[self.paid_tasks[member]][:, None]
         for episode, reward in (*self._stored_episodes(member), (present, paid)):
             skill = episode.get("z", np.empty((len(reward), 0), np.float32))
             obs = np.concatenate([episode["observation"], skill], -1)
@@ -248,7 +249,7 @@ class Collection:
             count -= 1
             rows += dataset.lengths[count] + 1
         needed = replace(dataset, files=dataset.files[count : self.episodes[member]])
-        paid = datasets.task_rewards(needed, [self.task_rewards.tasks[self.column]])
+        paid = datasets.task_rewards(needed, [self.paid_tasks[member]])
         return list(zip(needed.episodes(), paid, strict=True))
 
     def _present_episode(self, member: int) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:

@@ -23,7 +23,7 @@ def rollout(config: OfflineConfig, *, runs_dir: str | Path = "runs") -> np.ndarr
     Raises ValueError where no checkpoint has this member.
     """
     folder = offline_folder(runs_dir, config, config.dataset, config.variant)
-    state = _checkpoint(folder)
+    state = runs.checkpoint(folder)
     members = state["members"]
     files = [folder.parent / name / runs.CONFIG for name in members]
     env = Environment(config.task, derive_seed(config.seed, "rollout"))
@@ -38,12 +38,3 @@ def rollout(config: OfflineConfig, *, runs_dir: str | Path = "runs") -> np.ndarr
         found = env.step(action.numpy())
         states.append(found.physics)
     return np.array(states)
-
-
-def _checkpoint(folder: Path) -> dict:
-    """The checkpoint of the run that a member's folder belongs to: the first member has it."""
-    for file in sorted(folder.parent.glob(f"*/{runs.CHECKPOINT}")):
-        state = torch.load(file, map_location="cpu", weights_only=True)
-        if folder.name in state["members"]:
-            return state
-    raise ValueError(f"{folder.parent} must hold a checkpoint with {folder.name}, got none")

@@ -109,7 +109,7 @@ def measures(
             row[measure] = statistic(np.ones(count, dtype=bool))
             row[f"{measure}_se"] = standard_error(statistic, draws)
         if name in random[:1]:
-            row["from_random_se"] = np.nan  # a distance to itself
+            row |= {"from_random": 0.0, "from_random_se": np.nan}  # a distance to itself
         row["radius_none"] = smallest_ball(sample.features[mine]).radius
         row["radius_robust"] = smallest_ball(features[mine]).radius
         table[name] = row

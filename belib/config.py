@@ -19,7 +19,8 @@ import yaml
 
 from belib import paths
 
-OBJECTIVES = ("behavioral", "renyi", "shannon", "rnd", "smm", "random", "task")
+EXPLORING = ("behavioral", "renyi", "shannon", "rnd", "smm")
+OBJECTIVES = (*EXPLORING, "random", "task")
 ALGORITHMS = ("td3", "td3_bc", "bc", "cql", "crr")
 CONVENTIONS = ("exorl", "standard")
 CRR_WEIGHTS = ("indicator", "exp", "identity")

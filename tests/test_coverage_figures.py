@@ -11,7 +11,7 @@ from matplotlib.colors import to_rgba
 
 from belib import figures
 from belib.coverage import MEASURES, Embedding, Sample, episodes_inside
-from belib.coverage_map import CoverageMap
+from belib.widgets import CoverageMap
 
 KNOWN = [
     ("random-s0", "random", np.nan),

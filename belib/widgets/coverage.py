@@ -1,8 +1,4 @@
-"""The interactive map of notebook 06: plain ipywidgets, each redraw one PNG.
-
-Works in JupyterLab, Notebook and VS Code without any extension, and shows nothing, harmlessly,
-where there is no front end.
-"""
+"""The interactive map of notebook 06."""
 
 import ipywidgets as ui
 import numpy as np

@@ -1,8 +1,4 @@
-"""The interactive part of notebook 03: plain ipywidgets, each redraw one PNG.
-
-Front ends need to know ipywidgets and nothing else; where there is none, nothing is shown and
-nothing waits. tests/browser drives it in JupyterLab.
-"""
+"""The interactive part of notebook 03: rewards on a dataset's states, and the discrete game."""
 
 import math
 import time

@@ -120,9 +120,16 @@ def test_the_matrix_of_improvement_is_written_in_its_cells():
     assert {text.get_text() for text in ax.texts} == {"0.00", "1.00"}
 
 
+def test_an_online_reference_of_any_task_is_in_the_legend():
+    table = results.final(synthetic())
+    axes = figures.returns(table, {table["task"].iloc[-1]: 500.0})
+    names = [text.get_text() for text in axes[0, -1].get_legend().get_texts()]
+    assert names.count("trained online") == 1
+
+
 def test_labels_show_every_episode():
     table = pd.DataFrame({"dataset": "a", "task": ["walk"] * 3 + ["run"], "return": [1, 2, 3, 9.0]})
-    ax = figures.labels(table)
+    ax = figures.labels(table.assign(objective="behavioral", parameter=0.5))
     assert sorted(np.concatenate([c.get_offsets()[:, 1] for c in ax.collections])) == [1, 2, 3, 9]
 
 

@@ -102,7 +102,12 @@ def _grid(
         row[0].set(ylabel="episode return", ylim=(0, None))
     for ax in axes[-1]:
         ax.set_xlabel(xlabel)
-    axes[0, -1].legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+    named = [ax.get_legend_handles_labels() for ax in axes[:, -1]]
+    entries = {
+        label: line for lines, names in named for line, label in zip(lines, names, strict=True)
+    }
+    place = {"frameon": False, "loc": "upper left", "bbox_to_anchor": (1, 1)}
+    axes[0, -1].legend(entries.values(), entries.keys(), **place)
     return axes
 
 
@@ -205,10 +210,13 @@ def labels(table: pd.DataFrame) -> Axes:
     """What each task would have paid for each episode of each dataset: a dot an episode.
 
     Args:
-        table: columns `dataset`, `task`, `return`, a row an episode and task.
+        table: columns `dataset`, `objective`, `parameter`, `task`, `return`, a row an episode and
+            task.
     """
     _, ax = plt.subplots(figsize=(9, 5))
-    options = {"dodge": True, "size": 5, "alpha": 0.7, "palette": "colorblind"}
+    datasets = table.groupby("dataset", sort=False)
+    palette = {name: objective_color(*_objective(rows)) for name, rows in datasets}
+    options = {"dodge": True, "size": 5, "alpha": 0.7, "palette": palette}
     sns.stripplot(table, x="task", y="return", hue="dataset", ax=ax, **options)
     ax.set(xlabel="", ylabel="return of an episode", ylim=(0, None))
     sns.move_legend(ax, "upper left", bbox_to_anchor=(1, 1), frameon=False, title=None)

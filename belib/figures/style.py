@@ -48,8 +48,8 @@ def objective_color(objective: str | None, parameter: float | None = None) -> tu
         grid, palette = grids[objective]
         rank = np.interp(parameter, grid, np.linspace(0.35, 1, len(grid)))
         return plt.get_cmap(palette)(rank)
-    greys = {"shannon": "black", "rnd": "0.25", "smm": "0.5"}
-    return plt.matplotlib.colors.to_rgba(greys.get(objective, "0.75"))
+    others = {"shannon": "black", "rnd": "0.25", "smm": "0.5", "task": "tab:green"}
+    return plt.matplotlib.colors.to_rgba(others.get(objective, "0.75"))
 
 
 def objective_label(objective: str, parameter: float | None = None) -> str:

@@ -31,7 +31,6 @@ __all__ = [
     "rollout",
     "train_groups",
     "train_offline",
-    "train_online",
 ]
 
 
@@ -45,7 +44,8 @@ def pretrain(
     """Collect a dataset a config; returns their folders.
 
     Members whose agents have the same networks (behavioral, renyi and shannon; each other
-    objective's seeds) are trained in lockstep, one such group after another.
+    objective's seeds) are trained in lockstep, one such group after another. The policy of the
+    objective `task`, the online reference, is evaluated at the end: see `results.online`.
 
     Args:
         configs: one config, or several that differ only in objective, alpha, q, task and seed.
@@ -67,31 +67,6 @@ def pretrain(
         group = [pair for pair in members if AGENTS[pair[0].objective] is agent]
         _collect(group, checkpoint_minutes=checkpoint_minutes, progress=progress)
     return folders
-
-
-def train_online(
-    configs: PretrainConfig | Sequence[PretrainConfig],
-    *,
-    runs_dir: str | Path = "runs",
-    episodes: int = 10,
-    **options: float | bool,
-) -> pd.DataFrame:
-    """The online reference: `pretrain` with the objective `task`, then the policy's evaluation.
-
-    Args:
-        configs: with the objective `task`; tasks and seeds are members.
-        episodes: of an evaluation, with the mean action.
-        runs_dir, options: as for `pretrain`.
-
-    Returns a row of `results.COLUMNS` a config, which `results.online` finds again.
-    """
-    configs = [configs] if isinstance(configs, PretrainConfig) else list(configs)
-    for config in configs:
-        if config.objective != "task":
-            raise ValueError(f"objective must be 'task' to learn online, got {config.objective!r}")
-    folders = pretrain(configs, runs_dir=runs_dir, **options)
-    tables = [evaluate_online(*each, episodes) for each in zip(configs, folders, strict=True)]
-    return pd.concat(tables, ignore_index=True)
 
 
 def _check_objectives(configs: Sequence[PretrainConfig]) -> None:
@@ -117,7 +92,11 @@ def _collect(group: Sequence[tuple[PretrainConfig, Path]], **options: float | bo
     names = ", ".join(folder.name for folder in folders)
     work = loop.run(Collection(configs, folders), configs, folders, names, "steps", **options)
     # The first one's, which has the checkpoint, comes last.
-    for folder, episodes in reversed(list(zip(folders, work.episodes, strict=True))):
+    for config, folder, episodes in reversed(
+        list(zip(configs, folders, work.episodes, strict=True))
+    ):
+        if config.objective == "task":
+            evaluate_online(config, folder)
         if episodes:
             datasets.write_card(folder)
         else:

@@ -10,19 +10,21 @@ from belib.agents.ddpg import DDPG
 from belib.config import OfflineConfig, PretrainConfig
 from belib.training.evaluation import Evaluator
 
+EPISODES = 10
+"""Of an evaluation, as offline (table 3; ExORL)."""
 
-def evaluate_online(config: PretrainConfig, folder: Path, episodes: int) -> pd.DataFrame:
+
+def evaluate_online(config: PretrainConfig, folder: Path) -> pd.DataFrame:
     """Evaluate the mean action of the agent in a run's checkpoint; one row, kept beside the data.
 
     Args:
         config: of the objective `task`.
         folder: its dataset's.
-        episodes: of the evaluation.
     """
     state = runs.checkpoint(folder)
     members = state["members"]
     files = [folder.parent / name / runs.CONFIG for name in members]
-    evaluator = Evaluator([config.task], [config.seed], episodes)
+    evaluator = Evaluator([config.task], [config.seed], EPISODES)
     agent = DDPG(
         evaluator.obs_dim, evaluator.action_dim, [PretrainConfig.from_yaml(file) for file in files]
     )

@@ -21,7 +21,7 @@ def products(precision: str) -> Iterator[None]:
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision(fastest_float32())
     try:
-        # Without autocast's cache: it would keep parameters as they were before an optimiser's step.
+        # Without autocast's cache, which would keep parameters as they were before a step.
         reduced = {"enabled": precision == "bfloat16", "cache_enabled": False}
         with torch.autocast("cpu", torch.bfloat16, **reduced):
             yield

@@ -21,7 +21,9 @@ def products(precision: str) -> Iterator[None]:
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision(fastest_float32())
     try:
-        with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bfloat16"):
+        # Without autocast's cache, which would keep parameters as they were before a step.
+        reduced = {"enabled": precision == "bfloat16", "cache_enabled": False}
+        with torch.autocast("cpu", torch.bfloat16, **reduced):
             yield
     finally:
         torch.set_float32_matmul_precision(before)

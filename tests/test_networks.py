@@ -103,6 +103,19 @@ def test_bfloat16_products_leave_parameters_gradients_and_outputs_in_float32():
     torch.testing.assert_close(found, exact, atol=0.03, rtol=0)
 
 
+def test_bfloat16_products_see_parameters_as_they_are_now():
+    """Also after a step inside the same block, and with gradients after a look without them."""
+    actor, x = Actor(Streams([0], "test"), 4, 2, 8), torch.randn(1, 50, 4)
+    with products("bfloat16"):
+        with torch.no_grad():
+            before = actor(x)
+            actor.head[0].weight.mul_(2)
+        after = actor(x)
+        gradients = torch.autograd.grad(after.sum(), list(actor.parameters()))
+    assert not torch.equal(before, after)
+    assert all(each.abs().sum() > 0 for each in gradients)
+
+
 def test_keeping_memory_is_asked_for_once_and_harmless():
     keep_freed_memory()
     keep_freed_memory()

@@ -277,6 +277,11 @@ def best(s):
     return (-4 * s).clamp(-1, 1)
 
 
+def seen(s):
+    """The point and a 1: of a single number layer normalisation would leave the sign alone."""
+    return torch.cat([s, torch.ones_like(s)], -1)
+
+
 def line_return(policy, steps=10):
     """The mean return over 41 starting points."""
     s, total = torch.linspace(-1, 1, 41).view(1, -1, 1), 0.0
@@ -289,7 +294,7 @@ def line_return(policy, steps=10):
 def learn_the_line(algorithm, share_of_expert, updates=800, seeds=(0, 1), **changes):
     """Learn from states everywhere and actions uniform, or optimal with a probability."""
     sizes = {"hidden_dim": 32, "learning_rate": 3e-3, "tau": 0.05}
-    made = learner(algorithm, seeds, (1, 1), **{**sizes, **changes})
+    made = learner(algorithm, seeds, (2, 1), **{**sizes, **changes})
     g = torch.Generator().manual_seed(0)
     for _ in range(updates):
         s = torch.rand(len(seeds), 64, 1, generator=g) * 2 - 1
@@ -297,8 +302,8 @@ def learn_the_line(algorithm, share_of_expert, updates=800, seeds=(0, 1), **chan
         a = torch.where(torch.rand(s.shape, generator=g) < share_of_expert, best(s), a)
         s_ = move(s, a)
         discount = torch.full(s.shape[:2], 0.9)
-        made.update(Batch(s, a, 1 - s_[..., 0].abs(), discount, s_))
-    return line_return(lambda s: made.act(s.expand(len(seeds), -1, -1), explore=False))
+        made.update(Batch(seen(s), a, 1 - s_[..., 0].abs(), discount, seen(s_)))
+    return line_return(lambda s: made.act(seen(s).expand(len(seeds), -1, -1), explore=False))
 
 
 @pytest.mark.parametrize(

@@ -61,6 +61,11 @@ class Config:
                 shown = repr(value) if isinstance(value, str) else value
                 raise ValueError(f"{item.name} must be {words}, got {shown}")
 
+    @property
+    def unused_fields(self) -> tuple[str, ...]:
+        """Fields that make no difference to this config's run."""
+        return ()
+
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
         """Build from plain values; raises TypeError for an unknown name, with the nearest known."""
@@ -211,6 +216,12 @@ class PretrainConfig(LearnerConfig):
             raise ValueError(
                 f"replay_capacity must exceed n_step = {self.n_step}, got {self.replay_capacity}"
             )
+
+    @property
+    def unused_fields(self) -> tuple[str, ...]:
+        """The parameters of other objectives."""
+        own = {"behavioral": "alpha", "renyi": "q"}
+        return tuple(name for objective, name in own.items() if objective != self.objective)
 
     @property
     def parameter(self) -> float | None:

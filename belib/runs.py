@@ -143,5 +143,7 @@ def _names(folders: Sequence[Path]) -> list[str]:
 
 
 def _differing(one: Config, other: Config, *, ignore: Sequence[str]) -> list[str]:
-    names = [item.name for item in fields(one) if item.name not in ignore]
+    """The fields in which two configs differ, but for what neither of them uses."""
+    unused = set(one.unused_fields) & set(other.unused_fields)
+    names = [item.name for item in fields(one) if item.name not in {*ignore, *unused}]
     return [name for name in names if getattr(one, name) != getattr(other, name)]

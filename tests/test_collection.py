@@ -1,6 +1,7 @@
 """What a collection records of each kind of agent, and of simulations that break down."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -23,6 +24,15 @@ def test_one_call_collects_for_all_objectives(small_pretrain, tmp_path, capsys):
     assert [(folder / "checkpoint.pt").exists() for folder in folders] == [1, 1, 1, 0, 1]
     pretrain(configs, runs_dir=tmp_path)
     assert capsys.readouterr().out.count("finished already") == 5
+
+
+def test_parameters_of_other_objectives_make_no_other_dataset(small_pretrain, tmp_path, capsys):
+    config = small_pretrain(objective="random", num_steps=1100, alpha=0.5)
+    pretrain(config, runs_dir=tmp_path, progress=False)
+    pretrain(replace(config, alpha=2.0, q=3.0), runs_dir=tmp_path, progress=False)
+    assert "random-s0: finished already" in capsys.readouterr().out
+    with pytest.raises(ValueError, match="k: 3 there, 2 here"):
+        pretrain(replace(config, k=2), runs_dir=tmp_path)
 
 
 def test_what_is_finished_is_left_out_of_a_later_call(small_pretrain, tmp_path, capsys):

@@ -196,9 +196,9 @@ def batch(obs_dim: int, action_dim: int, size: int, skills: int) -> Batch:
     return Batch(path[:, :, 0], action, reward, discount, path[:, :, -1], path)
 
 
-def update_row(objective: str, repeats: int) -> dict:
-    """One update at the paper's shapes, Walker: ours and the plain one in turn."""
-    config = PretrainConfig(objective=objective)
+def update_row(objective: str, precision: str, repeats: int) -> dict:
+    """One update at the paper's shapes, Walker: ours and the plain one (in float32) in turn."""
+    config = PretrainConfig(objective=objective, precision=precision)
     skills = config.skill_dim if objective == "smm" else 0
     sizes, data = (24 + skills, 6), batch(24 + skills, 6, config.batch_size, skills)
     agent, plain = AGENTS[objective](*sizes, [config]), PLAIN[objective](*sizes, config)
@@ -206,7 +206,7 @@ def update_row(objective: str, repeats: int) -> dict:
     for _ in range(repeats):
         ours += milliseconds(lambda: agent.update(data), 3)
         other += milliseconds(lambda: plain.update(data), 1)
-    shapes = "batch 1024, hidden 1024, Walker; ms"
+    shapes = f"batch 1024, hidden 1024, Walker, ours in {precision}; ms"
     return row(f"update of {objective}", shapes, ours, other, TARGETS[objective])
 
 
@@ -254,7 +254,7 @@ def main() -> None:
     rows = [
         memory_row("replay of Walker", 500_000, 24, 6, 350),
         memory_row("replay of Quadruped", 1_000_000, 78, 12, 1500),
-        *(update_row(objective, repeats) for objective in PLAIN),
+        *(update_row(o, p, repeats) for p in ("float32", "bfloat16") for o in PLAIN),
         *(step_row(*pair, repeats) for pair in (("walker", "stand"), ("quadruped", "walk"))),
     ]
     table = pd.DataFrame(rows)

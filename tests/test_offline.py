@@ -313,7 +313,7 @@ def learn_the_line(algorithm, share_of_expert, updates=800, seeds=(0, 1), **chan
         ("td3_bc", 0.0, {"td3_bc_weight": 50.0}),
         ("bc", 1.0, {}),
         ("cql", 0.0, {}),
-        ("cql", 0.0, {"convention": "standard"}),
+        pytest.param("cql", 0.0, {"convention": "standard"}, marks=pytest.mark.slow),
         ("crr", 0.0, {}),
     ],
     ids=["td3", "td3_bc", "bc", "cql", "cql-standard", "crr"],

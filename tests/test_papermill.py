@@ -22,7 +22,9 @@ def papermill(*arguments):
     ("name", "value", "message"),
     [
         ("alhpa", "0.7", "this notebook has no parameter 'alhpa' (nearest: 'alpha')"),
-        ("alpha", "-1", "alpha must be positive and finite, got -1.0"),
+        pytest.param(
+            *("alpha", "-1", "alpha must be positive and finite, got -1.0"), marks=pytest.mark.slow
+        ),
     ],
 )
 def test_a_bad_parameter_stops_the_run_at_once(name, value, message, tmp_path):
@@ -42,6 +44,7 @@ def test_a_bad_parameter_stops_the_run_at_once(name, value, message, tmp_path):
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.slow
 def test_without_an_output_path_it_leaves_the_same_dataset(tmp_path):
     options = ("-p", "alpha", "0.7", "-p", "num_steps", "1200", "-p", "runs_dir")
     done = papermill("notebooks/04_pretrain.ipynb", *options, tmp_path / "papermill")

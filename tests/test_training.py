@@ -94,7 +94,7 @@ def test_same_seed_same_bytes_and_other_seed_other_data(small_pretrain, tmp_path
     [
         pytest.param("behavioral", 50, marks=pytest.mark.slow),
         ("behavioral", 1000),
-        ("rnd", 1537),
+        pytest.param("rnd", 1537, marks=pytest.mark.slow),
         ("smm", 1537),
     ],
 )
@@ -166,7 +166,7 @@ def test_a_run_in_use_is_refused(small_pretrain, small_offline, tmp_path):
 def test_a_full_disk_stops_a_run_which_goes_on_when_there_is_space(
     small_pretrain, tmp_path, monkeypatch
 ):
-    config = small_pretrain(random_steps=200)
+    config = small_pretrain(objective="random")
     (straight,) = pretrain(config, runs_dir=tmp_path / "straight", progress=False)
     options = {"runs_dir": tmp_path / "full", "progress": False, "checkpoint_minutes": 0.002}
     with monkeypatch.context() as patch:

@@ -30,8 +30,10 @@ test: .venv
 	rm -rf runs/test
 	$(BIN)/pytest -q --nbmake tests notebooks
 
+# With the packages that some of these tests compare with; what is missing is said.
 test-slow: .venv
-	$(BIN)/pytest -q -m slow tests
+	-$(BIN)/pip install --quiet --no-compile -c constraints.txt -e '.[test,compare]'
+	$(BIN)/pytest -q -rs -m slow tests
 
 # Notebook 03 in JupyterLab, in a headless Chromium of the system's; skipped where there is none.
 test-browser: .venv

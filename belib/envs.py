@@ -141,6 +141,7 @@ class Environment:
 
     def reset(self) -> TimeStep:
         """Start an episode."""
+        self._before_reset = self._random_state()
         return self._time_step(self._env.reset())
 
     def step(self, action: np.ndarray) -> TimeStep:
@@ -166,23 +167,35 @@ class Environment:
 
     def state(self) -> dict[str, Any]:
         """The simulation and the stream of starting states, in tensors and plain numbers."""
-        _, key, *rest = self._env.task.random.get_state()
         return {
             "simulation": torch.from_numpy(self._state(_FULL_STATE)),
             "steps": int(self._env._step_count),
-            "random_key": torch.from_numpy(key.astype(np.int64)),
-            "random_rest": list(rest),
+            "before_reset": self._before_reset,
+            "random": self._random_state(),
         }
 
+    def _random_state(self) -> list[Any]:
+        _, key, *rest = self._env.task.random.get_state()
+        return [torch.from_numpy(key.astype(np.int64)), *rest]
+
+    def _set_random_state(self, state: list[Any]) -> None:
+        key, *rest = state
+        self._env.task.random.set_state(("MT19937", key.numpy().astype(np.uint32), *rest))
+
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from `state()`: the next steps are the same to the bit."""
+        """Continue from `state()`: the next steps are the same to the bit.
+
+        The episode's reset is drawn again first: some tasks (reacher, swimmer) put their targets
+        into the model itself, which no state of the simulation holds.
+        """
+        self._set_random_state(state["before_reset"])
+        self._before_reset = state["before_reset"]
         self._env.reset()
         model, data = self.physics.model.ptr, self.physics.data.ptr
         mujoco.mj_setState(model, data, state["simulation"].numpy(), _FULL_STATE)
         mujoco.mj_step1(model, data)  # what dm_control leaves computed after a step
         self._env._step_count = state["steps"]
-        key = state["random_key"].numpy().astype(np.uint32)
-        self._env.task.random.set_state(("MT19937", key, *state["random_rest"]))
+        self._set_random_state(state["random"])
 
 
 class TaskRewards:

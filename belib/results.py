@@ -31,11 +31,12 @@ COLUMNS = (
     "upright",
     "status",
     "scale",
+    "data_scale",
     "revision",
 )
 """`return` is the mean over `episodes` evaluation episodes of the mean action; `upright` is the
 share of their starts with an upright torso; `seed` is the learner's; `status` is `ok`, or
-`diverged` with a `return` that is missing."""
+`diverged` with a `return` that is missing; `scale` is the learner's, `data_scale` its dataset's."""
 
 ONLINE = "online.csv"
 """The row of a policy that learnt its task online, in the folder of the data it collected."""
@@ -82,19 +83,18 @@ def row(
         "upright": np.nan,
         "status": "ok",
         "scale": config.scale,
+        "data_scale": None if collected is None else collected.scale,
         "revision": revision,
         **changes,
     }
 
 
-def online(runs_dir: str | Path) -> dict[str, float]:
-    """For each task that was learnt online below a folder, the mean final return over seeds."""
+def online(runs_dir: str | Path, scale: str) -> dict[str, float]:
+    """For each task that was learnt online at a scale, the mean final return over seeds."""
     files = sorted(paths.resolve(runs_dir).glob(f"datasets/*/*/{ONLINE}"))
-    if not files:
-        return {}
-    table = pd.concat([pd.read_csv(file) for file in files], ignore_index=True)
-    _check_one_scale(table)
-    return table.groupby("task")["return"].mean().to_dict()
+    tables = [pd.read_csv(file) for file in files]
+    rows = pd.concat([table[table["scale"] == scale] for table in tables]) if tables else None
+    return {} if rows is None else rows.groupby("task")["return"].mean().to_dict()
 
 
 def write(path: Path, table: pd.DataFrame) -> None:
@@ -167,7 +167,8 @@ def _statistics(rows: pd.DataFrame) -> dict[str, Any]:
         "diverged": int((rows["return"].isna()).sum()),
         "least": found.min(initial=np.inf) if len(found) else np.nan,
         "most": found.max(initial=-np.inf) if len(found) else np.nan,
-        **rows[["upright", "step", "episodes", "scale"]].iloc[0].to_dict(),
+        "upright": rows["upright"].mean(),
+        **rows[["step", "episodes", "scale"]].iloc[0].to_dict(),
     }
 
 
@@ -253,9 +254,12 @@ def table_1(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _check_one_scale(table: pd.DataFrame) -> None:
-    scales = sorted(table["scale"].unique())
-    if len(scales) > 1:
-        raise ValueError(f"results of one statistic must have one scale, got {', '.join(scales)}")
+    for name in ("scale", "data_scale"):
+        scales = sorted(table[name].dropna().unique())
+        if len(scales) > 1:
+            raise ValueError(
+                f"results of one statistic must have one {name}, got {', '.join(scales)}"
+            )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Intrinsic rewards: what an exploring agent is paid, as functions of neighbour distances.
 
 `distance` is R >= 0 of any shape: a tensor, an array or what numpy makes one of. The reward has its
-shape, kind and precision; where R is negative or NaN it is NaN. In APT, R is the mean distance to
+shape, kind and precision; where R is NaN it is NaN. In APT, R is the mean distance to
 the k nearest neighbours in representation space.
 """
 
@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
 from torch import Tensor
 
 from belib.weighting import check_positive
@@ -65,6 +66,26 @@ def behavioral_reward(
     # The inner `where` keeps 0^(alpha - 1) out of the gradient, in which 0 * inf would be NaN.
     power = xp.where(zero, 1.0, log) ** alpha
     return distance * xp.where(zero, 0.0, power * xp.exp(-beta * power))
+
+
+def peak_distance(*, alpha: float, beta: float) -> float:
+    """The distance beyond which `behavioral_reward` (c = 1) falls; inf for alpha <= 1.
+
+    The root of (1 + R) / R L = alpha (beta L^alpha - 1), where the logarithm's derivative is 0.
+    """
+    check_positive("alpha", alpha)
+    check_positive("beta", beta)
+    if alpha <= 1:
+        return math.inf
+
+    def slope(log: float) -> float:
+        return log / -math.expm1(-log) - alpha * (beta * log**alpha - 1)
+
+    high = 1.0
+    while slope(high) > 0:
+        high *= 2
+    log = brentq(slope, 1e-9, high)
+    return math.expm1(log) if log < 700 else math.inf
 
 
 class SignedLog(NamedTuple):

@@ -57,6 +57,17 @@ def members(folder: Path) -> list[str]:
     return torch.load(folder / CHECKPOINT, map_location="cpu", weights_only=True)["members"]
 
 
+def pending(folders: Sequence[Path], finished: Sequence[bool]) -> list[Path]:
+    """Of a group's folders those whose runs are to go on, all members of a begun run together.
+
+    A run that was killed while it wrote its last tables, the first member's last of all, continues
+    with all of its members.
+    """
+    left = [folder for folder, done in zip(folders, finished, strict=True) if not done]
+    begun = members(left[0]) if left else []
+    return [folder for folder in folders if folder in left or folder.name in begun]
+
+
 def checkpoint(folder: Path) -> dict[str, Any]:
     """The checkpoint of the run that a member's folder belongs to; the first member has it.
 
@@ -74,20 +85,27 @@ def checkpoint(folder: Path) -> dict[str, Any]:
 def open_folders(folders: Sequence[Path], configs: Sequence[Config]) -> dict[str, Any] | None:
     """Make checked folders ready for a run of `configs`; its checkpoint, or None where it begins.
 
-    Raises OSError where a folder cannot be written, ValueError where the run had other members.
+    Raises OSError where a folder cannot be written, ValueError where the run had other members or
+    is beyond the config's `num_steps`.
     """
     state = None
     if (folders[0] / CHECKPOINT).exists():
         state = torch.load(folders[0] / CHECKPOINT, map_location="cpu", weights_only=True)
     there = state["members"] if state else "unknown"
     for folder in folders:
-        begun = (folder / CONFIG).exists() and any(folder.glob("*/*.npz"))
+        made = (*folder.glob("*/*.npz"), *folder.glob("results.csv"))
+        begun = (folder / CONFIG).exists() and any(made)
         if there != _names(folders) and (state or begun):
             raise ValueError(
                 f"{folder} is part of a run with other members, or its checkpoint was removed "
                 f"(members there: {there}, here: {_names(folders)}). Continue that run with its "
                 "own members, or choose another runs_dir"
             )
+    if state and state["step"] > configs[0].num_steps:
+        raise ValueError(
+            f"num_steps must be at least {state['step']}, which {folders[0]} has reached, got "
+            f"{configs[0].num_steps}"
+        )
     for folder, config in zip(folders, configs, strict=True):
         paths.writable_folder(folder)
         paths.write_text(folder / CONFIG, config.to_yaml())

@@ -105,6 +105,25 @@ def test_a_simulation_that_breaks_down_ends_its_episode_and_loses_nothing_else(
     assert last == 1.0, "a breakdown is no terminal state"
 
 
+def test_every_breakdown_is_counted_and_resumed_after(small_pretrain, tmp_path, monkeypatch):
+    """At first steps, where there is no episode, and after the last one; with a full memory."""
+    break_down(monkeypatch, at=(1001, 1002, 1500, 1501, 2600))
+    config = small_pretrain(objective="rnd", num_steps=2600, replay_capacity=700, random_steps=9000)
+    folder = tmp_path / "walker" / "data"
+    work = Collection([config], [folder])
+    for _ in range(2600):
+        work.advance()
+    assert sum(row["physics_errors"] for row in work.history[0]) == 5
+    again = Collection([config], [folder])
+    again.restore(work.state())
+    monkeypatch.undo()
+    for _ in range(900):
+        for each in (work, again):
+            each.advance()
+    one, two = (w.replay.sample(500, w.draws) for w in (work, again))
+    assert all(torch.equal(a, b) for a, b in zip(one, two, strict=True))
+
+
 def end_early(monkeypatch):
     """Let episodes end after 20 steps, with dm_control's sign of a true end: discount 0."""
     step = envs.Environment.step
@@ -178,8 +197,9 @@ def test_tasks_are_learnt_online_in_lockstep_and_found_again(small_pretrain, tmp
     assert [table["task"].item() for table in tables] == ["walker_run", "walker_stand"]
     assert [table["step"].item() for table in tables] == [1200, 1200]
     returns = {table["task"].item(): table["return"].item() for table in tables}
-    assert results.online(tmp_path) == pytest.approx(returns)
-    assert results.online(tmp_path / "elsewhere") == {}
+    assert results.online(tmp_path, "test") == pytest.approx(returns)
+    assert results.online(tmp_path, "paper") == {}
+    assert results.online(tmp_path / "elsewhere", "test") == {}
     state = torch.load(tmp_path / "datasets/walker/task-walker_run-s0/checkpoint.pt")
     assert state["members"] == ["task-walker_run-s0", "task-walker_stand-s0"]
 

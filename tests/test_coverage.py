@@ -91,6 +91,17 @@ def test_samples_that_make_no_sense_are_refused(pair):
         coverage.growing_subsample(pair, increments=401)
 
 
+def test_increments_are_those_drawn_from_where_they_do_not_divide(make_dataset):
+    lengths = [101, 100, 2]
+    dataset = make_dataset(lengths=lengths)
+    sample = coverage.growing_subsample([dataset], increments=10, share=1.0)
+    ends = np.linspace(0, sum(lengths), 11).round()
+    for number, rows in sample.rows.groupby("increment"):
+        assert (rows["step"] > ends[number - 1]).all()
+        assert (rows["step"] <= ends[number]).all()
+    assert len(sample.rows) == sum(lengths)
+
+
 def test_a_growing_sample_takes_its_share_of_every_increment(pair):
     sample = coverage.growing_subsample(pair)
     counts = sample.rows.groupby(["dataset", "increment"]).size()

@@ -207,7 +207,12 @@ def test_ddpg_learns_from_the_rewards_in_replay():
 def test_every_objective_is_explained_with_its_numbers():
     told = {o: explain(PretrainConfig(objective=o)) for o in OBJECTIVES if o != "task"}
     assert r"\beta = (\log 512)^{1 - \alpha} = 2.498" in told["behavioral"]
-    assert "beyond a peak" not in told["behavioral"]
-    assert "beyond a peak" in explain(PretrainConfig(alpha=2.0))
+    assert "grows with $R$ everywhere" in told["behavioral"]
+    # The representation is in (-1, 1)^512, where no distance exceeds 2 sqrt(512) = 45.3.
+    out_of_reach = "fall beyond $R = 92$, but no two representations are farther apart than 45"
+    assert out_of_reach in explain(PretrainConfig(alpha=2.0))
+    assert "falls beyond $R = " in explain(PretrainConfig(alpha=3.0, representation_dim=3))
+    assert "itself among them" in told["shannon"]
+    assert "itself among" not in explain(PretrainConfig(convention="corrected"))
     assert "4 skills" in told["smm"]
     assert "walker_run" in explain(PretrainConfig(objective="task", task="walker_run"))

@@ -9,6 +9,7 @@ from belib.knn import knn_distances
 from belib.rewards import (
     behavioral_reward,
     behavioral_reward_exact,
+    peak_distance,
     renyi_reward,
     shannon_reward,
 )
@@ -149,6 +150,7 @@ def test_novelty_beyond_the_peak_is_punished_above_alpha_one(
     reward = behavioral_reward(distance, alpha=alpha, beta=beta)
     at = reward.argmax()
     assert distance[at] == pytest.approx(peak, rel=5e-3)
+    assert peak_distance(alpha=alpha, beta=beta) == pytest.approx(peak, rel=5e-3)
     assert (np.diff(reward[: at + 1]) > 0).all()
     assert (np.diff(reward[at:]) <= 0).all()  # it vanishes for alpha = 5, beta = 1
 

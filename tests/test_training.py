@@ -148,9 +148,34 @@ def test_checkpoints_take_a_fiftieth_of_the_time_at_most(
     monkeypatch.setattr(runs, "save_checkpoint", slow_save)
     config = small_pretrain(objective="random", num_steps=1000)
     pretrain(config, runs_dir=tmp_path, progress=False, checkpoint_minutes=0.0)
-    assert saved[0] == 1
-    assert 2 <= len(saved) <= 5, "without the bound there would be one a step"
-    assert f"{len(saved)} checkpoints, the last of 1.0 MB, took" in capsys.readouterr().out
+    assert saved[:2] == [0, 1]
+    assert 3 <= len(saved) <= 6, "without the bound there would be one a step"
+    assert f"{len(saved) - 1} checkpoints, the last of 1.0 MB, took" in capsys.readouterr().out
+
+
+def test_a_run_killed_before_its_first_checkpoint_begins_again(
+    small_pretrain, tmp_path, monkeypatch
+):
+    config = small_pretrain(objective="random")
+    (straight,) = pretrain(config, runs_dir=tmp_path / "straight", progress=False)
+    with monkeypatch.context() as patch:
+        interrupt_at(patch, Collection, 1500)
+        with pytest.raises(Interrupted):
+            pretrain(config, runs_dir=tmp_path / "killed", progress=False)
+    (killed,) = pretrain(config, runs_dir=tmp_path / "killed", progress=False)
+    assert hashes(killed) == hashes(straight)
+
+
+def test_a_smaller_number_of_steps_than_reached_is_refused(small_pretrain, tmp_path, monkeypatch):
+    config = small_pretrain(objective="random")
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "_CHECKPOINT_SHARE", 10.0)
+        interrupt_at(patch, Collection, 1500)
+        with pytest.raises(Interrupted):
+            pretrain(config, runs_dir=tmp_path, progress=False, checkpoint_minutes=0.0)
+    with pytest.raises(ValueError, match=r"num_steps must be at least 1\d\d\d, which"):
+        pretrain(replace(config, num_steps=1000), runs_dir=tmp_path)
+    pretrain(config, runs_dir=tmp_path, progress=False)
 
 
 def test_a_run_in_use_is_refused(small_pretrain, small_offline, tmp_path):
@@ -394,6 +419,39 @@ def test_bad_data_is_refused_before_anything_is_learnt(small_offline, tmp_path, 
     with pytest.raises(datasets.DatasetError, match=message):
         train_offline(small_offline(dataset="small", batch_size=size), runs_dir=tmp_path)
     assert not (tmp_path / "offline").exists()
+
+
+def test_rewards_that_are_all_zero_are_no_divergence(small_offline, tmp_path):
+    small_dataset(tmp_path)
+    table = train_offline(small_offline(dataset="small"), runs_dir=tmp_path, progress=False)
+    assert table["status"].unique().tolist() == ["ok"]
+
+
+def test_finished_members_are_left_as_they_are(small_offline, runs_dir, capsys):
+    one, two = (small_offline(dataset="random-s0", seed=seed, num_steps=20) for seed in (0, 1))
+    train_offline(two, runs_dir=runs_dir, progress=False)
+    folder = next(runs_dir.glob("offline/**/walker_stand-s1"))
+    files = [folder / name for name in ("results.csv", "checkpoint.pt")]
+    before = [file.read_bytes() for file in files]
+    table = train_offline([one, two], runs_dir=runs_dir, progress=False)
+    assert "1 members finished already" in capsys.readouterr().out
+    assert table["seed"].tolist() == [0, 1]
+    assert [file.read_bytes() for file in files] == before
+    with pytest.raises(ValueError, match="part of a run with other members"):
+        train_offline([replace(c, num_steps=40) for c in (one, two)], runs_dir=runs_dir)
+
+
+def test_a_learning_curve_has_one_dataset(small_offline, small_pretrain, tmp_path):
+    collected = small_pretrain(objective="random", num_steps=1000)
+    (folder,) = pretrain(collected, runs_dir=tmp_path, progress=False)
+    config = small_offline(dataset=folder.name, num_steps=20)
+    train_offline(config, runs_dir=tmp_path, progress=False)
+    pretrain(replace(collected, num_steps=2000), runs_dir=tmp_path, progress=False)
+    with pytest.raises(datasets.DatasetError, match="it had 1000 steps and has 2000"):
+        train_offline(replace(config, num_steps=40), runs_dir=tmp_path)
+    (folder / "card.json").unlink()
+    with pytest.raises(datasets.DatasetError, match="its collection is not finished"):
+        train_offline(replace(config, seed=1), runs_dir=tmp_path)
 
 
 def test_labels_that_are_missing_or_bad(small_offline, tmp_path):

@@ -1,12 +1,15 @@
 """Reward-free agents that collect data, as URLB has them."""
 
+import math
+
 from belib.config import PretrainConfig
+from belib.rewards import peak_distance
 from belib.weighting import prelec_beta
 
 _APT = (
-    r"$R$ is the mean distance from a state to its $k = {k}$ nearest in a batch of {batch_size}, "
-    "in a representation of {representation_dim} numbers that is itself being learnt: its unit "
-    "changes as it is learnt, so the reward's size says little."
+    "$R$ is the mean distance from a state to its $k = {k}$ nearest{itself} in a batch of "
+    "{batch_size}, in a representation of {representation_dim} numbers that is itself being "
+    "learnt: its unit changes, so the reward's size says little."
 )
 _TEXTS = {
     "behavioral": "**Behavioral entropy.** The agent is paid $r = R\\, e^{{-\\beta L^\\alpha}} "
@@ -26,14 +29,28 @@ _TEXTS = {
     "task": "**A task.** The agent is paid {task}'s own reward: an online reference, not an "
     "exploring agent.",
 }
-_BEND = (
-    "It grows with $R$ everywhere.",
-    "It falls again beyond a peak: the most novel states are not the best paid.",
-)
 
 
 def explain(config: PretrainConfig) -> str:
     """What a config's objective pays for, in Markdown with its numbers."""
     beta = prelec_beta(config.alpha, config.representation_dim)
-    numbers = {**vars(config), "beta": beta, "bend": _BEND[config.alpha > 1]}
+    itself = ", itself among them," if config.convention == "urlb" else ""
+    numbers = {**vars(config), "beta": beta, "bend": _bend(config, beta), "itself": itself}
     return _TEXTS[config.objective].format(**numbers)
+
+
+def _bend(config: PretrainConfig, beta: float) -> str:
+    """Whether the reward falls at distances that there are: the representation is in (-1, 1)^d."""
+    peak = peak_distance(alpha=config.alpha, beta=beta)
+    largest = 2 * math.sqrt(config.representation_dim)
+    if peak == math.inf:
+        return "It grows with $R$ everywhere."
+    if peak > largest:
+        return (
+            f"It would fall beyond $R = {peak:.0f}$, but no two representations are farther apart "
+            f"than {largest:.0f}: as far as distances go, it grows."
+        )
+    return (
+        f"It falls beyond $R = {peak:.1f}$, and distances go up to {largest:.0f}: the most novel "
+        "states are not the best paid."
+    )

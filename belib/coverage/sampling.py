@@ -83,9 +83,11 @@ def growing_subsample(
     volumetric coverage), and the same proportions of any other length.
     """
 
+    def ends_of(dataset: Dataset) -> NDArray[np.intp]:
+        return np.linspace(0, dataset.steps, increments + 1).round().astype(int)
+
     def chosen(dataset: Dataset) -> NDArray[np.intp]:
-        random = _random(dataset, seed)
-        ends = np.linspace(0, dataset.steps, increments + 1).round().astype(int)
+        random, ends = _random(dataset, seed), ends_of(dataset)
         sizes = np.maximum(1, (np.diff(ends) * share).round().astype(int))
         parts = zip(ends, ends[1:], sizes, strict=False)
         return np.concatenate(
@@ -99,9 +101,11 @@ def growing_subsample(
                 f"got {increments}"
             )
     sample = _join(datasets, chosen)
-    length = sample.rows["dataset"].map({each.name: each.steps for each in datasets})
-    ends = np.ceil(sample.rows["step"] * increments / length).astype(int)
-    return Sample(sample.features, sample.rows.assign(increment=ends))
+    increment = np.empty(len(sample.rows), int)
+    for dataset in datasets:
+        own = (sample.rows["dataset"] == dataset.name).to_numpy()
+        increment[own] = np.searchsorted(ends_of(dataset), sample.rows["step"][own])
+    return Sample(sample.features, sample.rows.assign(increment=increment))
 
 
 def scale(features: Array, scaling: str) -> Array:

@@ -70,11 +70,18 @@ def relabelled(dataset: Dataset, processes: int | None = None) -> list[np.ndarra
         rows = sum(parse_name(dataset.files[i])[1] for i in missing)
         if processes is None:
             processes = joblib.cpu_count() if rows >= _WORTH_PROCESSES else 1
-        label = joblib.delayed(partial(_label, dataset.domain, dataset.config() is not None))
+        label = joblib.delayed(partial(_label, dataset.domain, _collected_here(dataset)))
         work = (label(dataset.files[i], keys[i], folder) for i in missing)
         for i, rewards in zip(missing, joblib.Parallel(processes)(work), strict=True):
             found[i] = rewards
     return found
+
+
+def _collected_here(dataset: Dataset) -> bool:
+    """Whether the stored reward is the primal task's: in what `pretrain` collected, and merges."""
+    sources = (dataset.provenance() or {}).get("sources", [])
+    merged = bool(sources) and all(source.get("objective") for source in sources)
+    return dataset.config() is not None or merged
 
 
 @functools.cache

@@ -79,16 +79,14 @@ def _check_objectives(configs: Sequence[PretrainConfig]) -> None:
 
 def _collect(group: Sequence[tuple[PretrainConfig, Path]], **options: float | bool) -> None:
     """One lockstep run of the members of a group that are not finished."""
-    pending = [(config, folder) for config, folder in group if not _is_collected(config, folder)]
+    finished = [_is_collected(config, folder) for config, folder in group]
+    pending = runs.pending([folder for _, folder in group], finished)
     for config, folder in group:
-        if (config, folder) not in pending:
+        if folder not in pending:
             print(f"{folder.name}: finished already, {config.num_steps} steps in {folder.parent}")
     if not pending:
         return
-    # A run that was killed while it wrote its cards continues with all of its members.
-    begun = runs.members(pending[0][1])
-    pending = [pair for pair in group if pair in pending or pair[1].name in begun]
-    configs, folders = zip(*pending, strict=True)
+    configs, folders = zip(*(pair for pair in group if pair[1] in pending), strict=True)
     names = ", ".join(folder.name for folder in folders)
     work = loop.run(Collection(configs, folders), configs, folders, names, "steps", **options)
     # The first one's, which has the checkpoint, comes last.
@@ -134,15 +132,18 @@ def train_offline(
     _check_tasks(configs)
     folders = [offline_folder(runs_dir, c, c.dataset, c.variant) for c in configs]
     runs.check_folders(folders, configs)
-    names = f"{config.variant} on {config.dataset}, {len(configs)} members"
-    if all(_last_step(folder) >= config.num_steps for folder in folders):
-        print(f"{names}: finished already, {config.num_steps} updates in {folders[0].parent}")
-    else:
-        source = datasets.dataset_folder(runs_dir, config.domain, config.dataset)
-        dataset = datasets.load(source, domain=config.domain)
+    finished = [_last_step(folder) >= config.num_steps for folder in folders]
+    pending = runs.pending(folders, finished)
+    names = f"{config.variant} on {config.dataset}"
+    if len(pending) < len(folders):
+        done = f"{len(folders) - len(pending)} members finished already"
+        print(f"{names}: {done}, {config.num_steps} updates in {folders[0].parent}")
+    if pending:
+        left = [c for c, folder in zip(configs, folders, strict=True) if folder in pending]
+        names = f"{names}, {len(pending)} members"
+        work = Learning(left, pending, _finished_dataset(config, runs_dir))
         options = {"checkpoint_minutes": checkpoint_minutes, "progress": progress}
-        work = Learning(configs, folders, dataset)
-        loop.run(work, configs, folders, names, "updates", **options)
+        loop.run(work, left, pending, names, "updates", **options)
     return pd.concat([pd.read_csv(f / "results.csv") for f in folders], ignore_index=True)
 
 
@@ -188,6 +189,18 @@ def evaluate_baselines(
             tables.append(pd.DataFrame([row]))
             results.write(paths.writable_folder(folder) / "results.csv", tables[-1])
     return pd.concat(tables, ignore_index=True)
+
+
+def _finished_dataset(config: OfflineConfig, runs_dir: str | Path) -> datasets.Dataset:
+    """The dataset to learn from; DatasetError for one whose collection is not finished."""
+    folder = datasets.dataset_folder(runs_dir, config.domain, config.dataset)
+    dataset = datasets.load(folder, domain=config.domain)
+    if dataset.config() is not None and datasets.read_card(folder) is None:
+        raise datasets.DatasetError(
+            f"{folder} has no card: its collection is not finished. Finish it, or write the card "
+            f"of what is there: python -m belib.datasets card {folder}"
+        )
+    return dataset
 
 
 def _check_tasks(configs: Sequence[OfflineConfig]) -> None:

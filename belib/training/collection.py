@@ -87,6 +87,7 @@ class Collection:
         self.paid_tasks = [own.task or task for own in configs]
         self.recorders: list[Recorder] = [None] * len(configs)
         self.skills = [np.zeros(self.skill_dim, np.float32) for _ in configs]
+        self._resets: list[tuple[np.ndarray, ...]] = [()] * len(configs)
         self.step = 0
         self.episodes = [0] * len(configs)
         self.physics_errors = [0] * len(configs)
@@ -110,15 +111,18 @@ class Collection:
         try:
             found = self.envs[member].step(action)
         except PhysicsError as error:
-            self.physics_errors[member] += 1
             name = self.folders[member].name
             tqdm.write(f"{name}, step {self.step}: the episode ends here, {error}")
-            ended = True
+            ended, broken = True, 1
         else:
             self._record(member, action, found, self.task_rewards(self.envs[member].physics))
-            ended = found.last
+            ended, broken = found.last, 0
+        self.physics_errors[member] += broken
         if ended and len(self.recorders[member].rows) > 1:
             self._write_episode(member)
+        elif broken and self.history[member]:  # at a first step there is no episode to count it
+            self.history[member][-1]["physics_errors"] += self.physics_errors[member]
+            self.physics_errors[member] = 0
         self.obs[member] = self._reset(member) if ended else self._seen(member, found.obs)
 
     def _actions(self) -> np.ndarray:
@@ -159,11 +163,17 @@ class Collection:
         *,
         first: bool = False,
     ) -> None:
+        """Append a row to the episode and to the replay memory, where a reset joins its step."""
         self.recorders[member].add(action, found, rewards)
         paid = self.task_rewards.tasks.index(self.paid_tasks[member])
         reward, discount = rewards[paid : paid + 1], np.array([found.discount])
         row = (self._seen(member, found.obs), action, reward, self._known_discount(discount))
-        self.replay.add(member, *row, first=first)
+        if first:
+            self._resets[member] = row
+            return
+        begins = len(self.recorders[member].rows) == 2
+        rows = zip(self._resets[member], row, strict=True) if begins else row
+        self.replay.add(member, *map(np.array, rows), first=begins)
 
     def _count(self, metrics: dict[str, torch.Tensor]) -> None:
         """Sum an update's metrics without waiting for their values."""
@@ -237,8 +247,10 @@ class Collection:
         for episode, reward in (*self._stored_episodes(member), (present, paid)):
             skill = episode.get("z", np.empty((len(reward), 0), np.float32))
             obs = np.concatenate([episode["observation"], skill], -1)
-            discount = self._known_discount(episode["discount"])
-            self.replay.add(member, obs, episode["action"], reward, discount, first=True)
+            rows = obs, episode["action"], reward, self._known_discount(episode["discount"])
+            if len(obs) > 1:
+                self.replay.add(member, *rows, first=True)
+        self._resets[member] = tuple(column[0] for column in rows)
 
     def _stored_episodes(self, member: int) -> list[tuple[dict[str, np.ndarray], np.ndarray]]:
         """The last episodes on disk that fill the memory, each with the rewards (rows, 1) paid."""

@@ -20,6 +20,10 @@ from belib.training.evaluation import Evaluator
 _DIVERGED = 100
 """Values this many times above what the rewards allow are of no use, whatever comes after them."""
 
+_LEAST_REWARD = 0.01
+"""What rewards are taken to be worth at least: networks begin with values of about 1, even where a
+sparse task has paid nothing yet."""
+
 
 class Learning:
     """M learners (tasks x seeds) of one algorithm on one dataset; `advance` is one update of each.
@@ -33,6 +37,7 @@ class Learning:
     def __init__(self, configs: Sequence[OfflineConfig], folders: Sequence[Path], dataset: Dataset):
         self.config, self.configs, self.folders = configs[0], configs, folders
         self.collected = dataset.config()
+        self.data = identity(dataset)
         self.replay, self.bound = load_replay(configs, dataset)
         seeds = [config.seed for config in configs]
         tasks = [config.task for config in configs]
@@ -89,8 +94,11 @@ class Learning:
             self.returns[member].append(results.row(config, *known, **found) | numbers)
 
     def write_tables(self) -> None:
-        """Write each member's `results.csv` and `metrics.csv`: a row an evaluation."""
-        for folder, rows in zip(self.folders, self.returns, strict=True):
+        """Write each member's `results.csv` and `metrics.csv`: a row an evaluation.
+
+        The first one's, which has the checkpoint, comes last: see `runs.pending`.
+        """
+        for folder, rows in reversed(list(zip(self.folders, self.returns, strict=True))):
             table = pd.DataFrame(rows, columns=results.COLUMNS if not rows else None)
             metrics = table.drop(columns=[c for c in results.COLUMNS if c != "step"])
             results.write(folder / "results.csv", table[list(results.COLUMNS)])
@@ -106,6 +114,7 @@ class Learning:
         """Everything but the dataset."""
         return {
             "step": self.step,
+            "data": self.data,
             "learner": self.learner.state(),
             "draws": self.draws.state(),
             "metrics": self.metrics,
@@ -114,11 +123,26 @@ class Learning:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from `state()`: the next updates are the same to the bit."""
+        """Continue from `state()`: the next updates are the same to the bit.
+
+        Raises DatasetError where the dataset is not the one that the run began with.
+        """
+        if state["data"] != self.data:
+            raise DatasetError(
+                f"{self.config.dataset} has changed since this run began (it had "
+                f"{state['data']['steps']} steps and has {self.data['steps']}): one learning curve "
+                "cannot have two datasets. Choose another runs_dir"
+            )
         self.step, self.metrics, self.returns = state["step"], state["metrics"], state["returns"]
         self.diverged = state["diverged"]
         self.learner.restore(state["learner"])
         self.draws.restore(state["draws"])
+
+
+def identity(dataset: Dataset) -> dict[str, Any]:
+    """What tells a dataset from another: its size, and its card's hash of all arrays, if any."""
+    card = datasets.read_card(dataset.folder) or {}
+    return {"steps": dataset.steps, "sha256": card.get("sha256")}
 
 
 def offline_folder(
@@ -161,7 +185,7 @@ def load_replay(configs: Sequence[OfflineConfig], dataset: Dataset) -> tuple[Rep
         replay.add_episode(0, {**episode, "reward": rewards})
     largest = max(np.abs(rewards).max() for rewards in labels)
     horizon = 1 / (1 - config.discount) if config.discount < 1 else math.inf
-    return replay, float(largest) * horizon
+    return replay, max(float(largest), _LEAST_REWARD) * horizon
 
 
 def check_sizes(config: OfflineConfig, dataset: Dataset, sizes: tuple[int, int]) -> None:

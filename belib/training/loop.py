@@ -79,6 +79,8 @@ def run(
         if state is not None:
             work.restore(state)
             print(f"{description}: continued from step {work.step}")
+        else:
+            save(work, folders)  # without it, a run killed early would not be known as this one
         bar = tqdm(
             total=num_steps,
             initial=work.step,
@@ -118,8 +120,8 @@ def _advance(
 
 
 def save(work: Work, folders: Sequence[Path]) -> runs.Saved:
-    """Write the tables and the checkpoint; the checkpoint's size, and the time of all."""
+    """Write the checkpoint and the tables; the checkpoint's size, and the time of all."""
     begun = time.monotonic()
-    work.write_tables()
     size, _ = runs.save_checkpoint(folders, work.state())
+    work.write_tables()
     return runs.Saved(size, time.monotonic() - begun)

@@ -330,17 +330,26 @@ def check_type(name: str, value: Any, annotation: Any) -> Any:
     if typing.get_origin(annotation) is list:
         (item,) = typing.get_args(annotation)
         if not isinstance(value, list | tuple):
-            raise TypeError(f"{name} should be a list of {item.__name__}, got {value!r}")
+            wanted = f"{name} should be a list of {item.__name__}"
+            raise TypeError(f"{wanted}, got {value!r} (papermill: -y '{{{name}: [...]}}')")
         return [check_type(f"{name}[{i}]", entry, item) for i, entry in enumerate(value)]
     if annotation is float and type(value) is int:
         return float(value)
     if type(value) is not annotation:
         hint = ""
-        if annotation is float and isinstance(value, str):
+        if annotation is float and isinstance(value, str) and _is_number(value):
             hint = " (YAML reads 1e-4 as text: write 1.0e-4)"
         found = type(value).__name__
         raise TypeError(f"{name} should be {annotation.__name__}, got {value!r} ({found}){hint}")
     return value
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def unknown_name(name: str, known: Iterable[str]) -> str:

@@ -3,6 +3,7 @@
 `python -m belib.results RUNS_DIR` prints the summary of all results below a folder.
 """
 
+import argparse
 import io
 import sys
 from collections import defaultdict
@@ -103,15 +104,15 @@ def write(path: Path, table: pd.DataFrame) -> None:
 
 
 def collect(runs_dir: str | Path) -> pd.DataFrame:
-    """All rows of the `results.csv` files below a folder; ValueError where there is none."""
+    """All rows of the `results.csv` files in `<runs_dir>/offline`; ValueError for none."""
     folder = paths.resolve(runs_dir)
     bodies: dict[str, list[str]] = defaultdict(list)  # one table a heading, read at once
-    for file in sorted(folder.glob("**/results.csv")):
+    for file in sorted(folder.glob("offline/**/results.csv")):
         heading, _, body = file.read_text().partition("\n")
         bodies[heading].append(body)
     texts = [heading + "\n" + "".join(parts) for heading, parts in bodies.items() if any(parts)]
     if not texts:
-        raise ValueError(f"{folder} must hold results.csv files with rows, got none")
+        raise ValueError(f"{folder / 'offline'} must hold results.csv files with rows, got none")
     tables = [pd.read_csv(io.StringIO(text)).astype({"parameter": float}) for text in texts]
     return pd.concat(tables, ignore_index=True)
 
@@ -262,7 +263,20 @@ def _check_one_scale(table: pd.DataFrame) -> None:
             )
 
 
-if __name__ == "__main__":
+def main() -> int:
+    """The command line; its exit status."""
+    words = argparse.ArgumentParser(prog="python -m belib.results", description="Print a summary.")
+    words.add_argument("runs_dir", type=Path, help="holds offline/")
+    try:
+        table = summary(collect(words.parse_args().runs_dir.absolute()))
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 1
+    shown = table.drop(columns=["least", "most", "upright", "episodes"])
     with pd.option_context("display.width", 120, "display.float_format", "{:.1f}".format):
-        shown = summary(collect(sys.argv[1])).drop(columns=["least", "most", "upright", "episodes"])
         print(shown.to_string(index=False))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

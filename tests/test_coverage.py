@@ -76,7 +76,7 @@ def test_datasets_are_found_by_domain_or_name(pair):
     (named,) = coverage.find_datasets(runs_dir, "walker", ["random-s0"])
     assert named == pair[1]
     assert coverage.find_datasets(runs_dir, "quadruped") == []
-    with pytest.raises(datasets.DatasetError, match="must hold at least one episode"):
+    with pytest.raises(datasets.DatasetError, match="there is no folder"):
         coverage.find_datasets(runs_dir, "walker", ["shannon-s0"])
 
 

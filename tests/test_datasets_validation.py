@@ -184,8 +184,18 @@ def test_a_configuration_of_another_domain(folder):
     file.write_text(file.read_text().replace("walker", "quadruped"))
     (fault,) = datasets.validate(folder)
     assert fault.fault == "domain must be walker, as the folder's, got quadruped"
-    file.write_text("domain: [")
-    assert "cannot be read" in datasets.validate(folder)[0].fault
+    for text in ("domain: [", "", "x"):
+        file.write_text(text)
+        assert "is no recorded configuration" in datasets.validate(folder)[0].fault
+        with pytest.raises(datasets.DatasetError, match="is no recorded configuration"):
+            datasets.write_card(folder)
+
+
+def test_rewards_that_were_recorded_must_be_there(folder):
+    shutil.rmtree(folder / "rewards")
+    faults = [fault for fault in datasets.validate(folder) if fault.file == "rewards"]
+    assert [fault.fault for fault in faults] == ["must be there: they were recorded at collection"]
+    assert datasets.validate(folder / "nowhere")[0].fault == "there is no such folder"
 
 
 @pytest.mark.parametrize(

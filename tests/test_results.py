@@ -54,20 +54,20 @@ def test_scales_are_not_mixed():
 
 def test_collect_reads_what_write_wrote(tmp_path):
     for name, part in (("a", table()[:3]), ("b", table()[3:])):
-        (tmp_path / name).mkdir()
-        results.write(tmp_path / name / "results.csv", part)
+        (tmp_path / "offline" / name).mkdir(parents=True)
+        results.write(tmp_path / "offline" / name / "results.csv", part)
     pd.testing.assert_frame_equal(results.collect(tmp_path), table())
     old = table().drop(columns=["status", "upright"])  # made before these columns were
-    results.write(tmp_path / "b" / "results.csv", old)
+    results.write(tmp_path / "offline" / "b" / "results.csv", old)
     assert len(results.collect(tmp_path)) == 3 + len(old)
     with pytest.raises(ValueError, match=r"must hold results.csv files with rows, got none"):
-        results.collect(tmp_path / "a" / "empty")
+        results.collect(tmp_path / "offline" / "a")  # of another runs_dir
 
 
 def test_collect_reads_thirteen_hundred_runs_in_about_a_second(tmp_path):
     text = pd.concat([table()] * 2).to_csv(index=False)
     for run in range(1300):
-        folder = tmp_path / f"dataset-{run // 15}" / f"run-{run % 15}"
+        folder = tmp_path / "offline" / f"dataset-{run // 15}" / f"run-{run % 15}"
         folder.mkdir(parents=True)
         (folder / "results.csv").write_text(text)
     begin = time.perf_counter()

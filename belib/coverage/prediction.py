@@ -20,12 +20,12 @@ def offline_returns(runs_dir: str | Path, domain: str) -> pd.DataFrame:
     Those of `<runs_dir>/offline/<domain>/`, whose datasets are beside them; empty where there are
     none. ValueError where scales are mixed.
     """
-    folder = paths.resolve(runs_dir) / "offline" / domain
-    if any(folder.glob("**/results.csv")):
-        table = results.collect(folder)
+    if any(paths.resolve(runs_dir).glob(f"offline/{domain}/**/results.csv")):
+        table = results.collect(runs_dir)
     else:
         table = pd.DataFrame(columns=results.COLUMNS)
-    learnt = table[~table["algorithm"].isin(results.BASELINES)]
+    own = table["domain"] == domain
+    learnt = table[own & ~table["algorithm"].isin(results.BASELINES)]
     keys = ["task", "algorithm", "dataset"]
     if learnt.empty:
         return pd.DataFrame(columns=[*keys, "return"])

@@ -72,7 +72,8 @@ def _report(path: Path, faults: list[dict]) -> bool:
     table = pd.DataFrame(faults).astype(object)
     with pd.option_context("display.max_colwidth", None):
         shown = table.where(table.notna(), "").to_string(index=False, justify="left")
-    print(f"{path}: {len(faults)} faults\n{shown}")
+    count = f"{len(faults)} fault" + "s" * (len(faults) > 1)
+    print(f"{path}: {count}\n{shown}")
     return False
 
 

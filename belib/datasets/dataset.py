@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import yaml
 
 from belib import paths
 from belib.config import PretrainConfig
@@ -35,13 +36,16 @@ class Transitions(NamedTuple):
     """(N,) int64: the row of action, reward and next_obs in the file; obs is the row before."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Dataset:
     """A dataset's files, in the order in which they were collected."""
 
     folder: Path
     domain: str
     files: tuple[Path, ...]
+
+    def __repr__(self) -> str:
+        return f"Dataset({str(self.folder)!r}: {len(self.files)} episodes, {self.steps} steps)"
 
     @property
     def name(self) -> str:
@@ -87,9 +91,21 @@ class Dataset:
         return found
 
     def config(self) -> PretrainConfig | None:
-        """How the dataset was collected; None for data without a config.yaml."""
+        """How the dataset was collected; None for data without a config.yaml.
+
+        Raises DatasetError for one that is damaged: a recorded configuration has all its fields.
+        """
         file = self.folder / "config.yaml"
-        return PretrainConfig.from_yaml(file) if file.exists() else None
+        if not file.exists():
+            return None
+        try:
+            values = yaml.safe_load(file.read_text())
+            if not isinstance(values, dict) or "objective" not in values:
+                raise ValueError("it has no objective")
+            return PretrainConfig.from_dict(values)
+        except (TypeError, ValueError, yaml.YAMLError) as error:
+            reason = str(error).partition("\n")[0]
+            raise DatasetError(f"{file} is no recorded configuration: {reason}") from error
 
     def provenance(self) -> dict[str, Any] | None:
         """What a merged, subsampled or imported dataset was made of; None for a collected one."""
@@ -112,6 +128,8 @@ def load(folder: str | Path, *, domain: str | None = None) -> Dataset:
     Raises DatasetError for a folder that is missing, empty, of another domain or with other files.
     """
     folder = paths.resolve(folder)
+    if not folder.is_dir():
+        raise DatasetError(f"there is no folder {folder}")
     found = folder.parent.name
     if domain is not None and found != domain:
         raise DatasetError(f"{folder} must hold data of the domain {domain}, got {found}")

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from belib import paths
-from belib.config import PretrainConfig
 from belib.datasets.card import CARD, check_card
+from belib.datasets.dataset import PROVENANCE, Dataset
 from belib.datasets.episodes import (
     DTYPES,
     ArrayFault,
@@ -41,6 +41,8 @@ def validate(folder: str | Path) -> list[Fault]:
     the card, files that an interrupted write has left. Nothing is changed or removed.
     """
     folder = paths.resolve(folder)
+    if not folder.is_dir():
+        return [Fault(".", None, "there is no such folder")]
     names = sorted(file.name for file in (folder / "buffer").glob("[!.]*"))
     if not names:
         return [Fault("buffer", None, "must hold at least one episode, got none")]
@@ -182,10 +184,12 @@ def _config_faults(folder: Path) -> Iterator[Fault]:
     if not (folder / "config.yaml").exists():
         return
     try:
-        config = PretrainConfig.from_yaml(folder / "config.yaml")
-    except Exception as error:  # YAML's, types', values': whatever is written there
-        yield Fault("config.yaml", None, f"cannot be read: {error}")
+        config = Dataset(folder, folder.parent.name, ()).config()
+    except DatasetError as error:
+        yield Fault("config.yaml", None, _without_path(error))
         return
+    if not (folder / "rewards").exists() and not (folder / PROVENANCE).exists():
+        yield Fault("rewards", None, "must be there: they were recorded at collection")
     if config.domain != folder.parent.name:
         text = f"domain must be {folder.parent.name}, as the folder's, got {config.domain}"
         yield Fault("config.yaml", None, text)

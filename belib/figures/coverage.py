@@ -145,13 +145,17 @@ def described(rows: pd.DataFrame) -> Iterator[tuple[str, dict]]:
         return (*objective_order(item[1]["objective"], item[1]["parameter"]), item[0])
 
     repeated = first.duplicated(["objective", "parameter"], keep=False)
+    twins = first.duplicated(["objective", "parameter", "seed"], keep=False)
     for name, values in sorted(known.items(), key=key):
-        yield name, {**values, "repeated": repeated[name]}
+        yield name, {**values, "repeated": repeated[name], "twin": twins[name]}
 
 
 def dataset_label(name: str, known: dict) -> str:
-    """`BE α = 0.5`, with its seed where another one is shown too; the name of foreign data."""
-    if known["objective"] is None:
+    """`BE α = 0.5`, with its seed where another one is shown too.
+
+    The name of foreign data, and of two datasets that differ in nothing else (a longer one).
+    """
+    if known["objective"] is None or known["twin"]:
         return name
     label = objective_label(known["objective"], known["parameter"])
     return f"{label}, seed {known['seed']}" if known["repeated"] else label

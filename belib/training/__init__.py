@@ -17,7 +17,7 @@ from tqdm.auto import tqdm
 
 from belib import datasets, envs, paths, results, runs
 from belib.config import OfflineConfig, PretrainConfig
-from belib.training import loop
+from belib.training import learning, loop
 from belib.training.collection import AGENTS, Collection
 from belib.training.evaluation import Evaluator
 from belib.training.learning import Learning, offline_folder
@@ -81,9 +81,10 @@ def _collect(group: Sequence[tuple[PretrainConfig, Path]], **options: float | bo
     """One lockstep run of the members of a group that are not finished."""
     finished = [_is_collected(config, folder) for config, folder in group]
     pending = runs.pending([folder for _, folder in group], finished)
-    for config, folder in group:
+    for _, folder in group:
         if folder not in pending:
-            print(f"{folder.name}: finished already, {config.num_steps} steps in {folder.parent}")
+            steps = datasets.read_card(folder)["num_steps"]
+            print(f"{folder.name}: finished already, {steps} steps in {folder.parent}")
     if not pending:
         return
     configs, folders = zip(*(pair for pair in group if pair[1] in pending), strict=True)
@@ -134,6 +135,12 @@ def train_offline(
     runs.check_folders(folders, configs)
     finished = [_last_step(folder) >= config.num_steps for folder in folders]
     pending = runs.pending(folders, finished)
+    source = datasets.dataset_folder(runs_dir, config.domain, config.dataset)
+    if pending or source.exists():  # what is finished can do without its data
+        dataset = _finished_dataset(source)
+    for folder in folders:
+        if folder not in pending and source.exists():
+            learning.check_data(folder, dataset)
     names = f"{config.variant} on {config.dataset}"
     if len(pending) < len(folders):
         done = f"{len(folders) - len(pending)} members finished already"
@@ -141,7 +148,7 @@ def train_offline(
     if pending:
         left = [c for c, folder in zip(configs, folders, strict=True) if folder in pending]
         names = f"{names}, {len(pending)} members"
-        work = Learning(left, pending, _finished_dataset(config, runs_dir))
+        work = Learning(left, pending, dataset)
         options = {"checkpoint_minutes": checkpoint_minutes, "progress": progress}
         loop.run(work, left, pending, names, "updates", **options)
     return pd.concat([pd.read_csv(f / "results.csv") for f in folders], ignore_index=True)
@@ -191,10 +198,9 @@ def evaluate_baselines(
     return pd.concat(tables, ignore_index=True)
 
 
-def _finished_dataset(config: OfflineConfig, runs_dir: str | Path) -> datasets.Dataset:
+def _finished_dataset(folder: Path) -> datasets.Dataset:
     """The dataset to learn from; DatasetError for one whose collection is not finished."""
-    folder = datasets.dataset_folder(runs_dir, config.domain, config.dataset)
-    dataset = datasets.load(folder, domain=config.domain)
+    dataset = datasets.load(folder)
     if dataset.config() is not None and datasets.read_card(folder) is None:
         raise datasets.DatasetError(
             f"{folder} has no card: its collection is not finished. Finish it, or write the card "

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from belib import datasets, paths, results
+from belib import datasets, paths, results, runs
 from belib.config import OfflineConfig
 from belib.datasets import Dataset, DatasetError
 from belib.offline import LEARNERS
@@ -37,7 +37,7 @@ class Learning:
     def __init__(self, configs: Sequence[OfflineConfig], folders: Sequence[Path], dataset: Dataset):
         self.config, self.configs, self.folders = configs[0], configs, folders
         self.collected = dataset.config()
-        self.data = identity(dataset)
+        self.dataset = dataset
         self.replay, self.bound = load_replay(configs, dataset)
         seeds = [config.seed for config in configs]
         tasks = [config.task for config in configs]
@@ -114,7 +114,7 @@ class Learning:
         """Everything but the dataset."""
         return {
             "step": self.step,
-            "data": self.data,
+            "data": identity(self.dataset),
             "learner": self.learner.state(),
             "draws": self.draws.state(),
             "metrics": self.metrics,
@@ -127,12 +127,7 @@ class Learning:
 
         Raises DatasetError where the dataset is not the one that the run began with.
         """
-        if state["data"] != self.data:
-            raise DatasetError(
-                f"{self.config.dataset} has changed since this run began (it had "
-                f"{state['data']['steps']} steps and has {self.data['steps']}): one learning curve "
-                "cannot have two datasets. Choose another runs_dir"
-            )
+        _compare_data(state, self.dataset)
         self.step, self.metrics, self.returns = state["step"], state["metrics"], state["returns"]
         self.diverged = state["diverged"]
         self.learner.restore(state["learner"])
@@ -143,6 +138,23 @@ def identity(dataset: Dataset) -> dict[str, Any]:
     """What tells a dataset from another: its size, and its card's hash of all arrays, if any."""
     card = datasets.read_card(dataset.folder) or {}
     return {"steps": dataset.steps, "sha256": card.get("sha256")}
+
+
+def check_data(folder: Path, dataset: Dataset) -> None:
+    """DatasetError where a member, if its run's checkpoint is there, learnt from other data."""
+    try:
+        state = runs.checkpoint(folder)
+    except ValueError:
+        return
+    _compare_data(state, dataset)
+
+
+def _compare_data(state: dict[str, Any], dataset: Dataset) -> None:
+    if state["data"] != identity(dataset):
+        raise DatasetError(
+            f"{dataset.folder} has changed since policies were learnt from it (it had "
+            f"{state['data']['steps']} steps and has {dataset.steps}): choose another runs_dir"
+        )
 
 
 def offline_folder(

@@ -181,7 +181,7 @@ def row(what: str, setting: str, ours: list[float], other: list[float], target: 
         "other": b,
         "ratio": a / b,
         "spread": f"ours {spread[0]}, other {spread[1]}",
-        "target": f"<= {target:.2f}",
+        "target": f"ratio <= {target:.2f}",
         "repetitions": len(ours),
     }
 
@@ -238,7 +238,12 @@ def memory_row(what: str, steps: int, obs_dim: int, action_dim: int, target: flo
         replay.add_episode(0, episode)
     replay.sample(1024, Streams([0], "replay"))
     grown = resident() - before
-    return {"what": what, "setting": f"{steps} steps; MB", "ours": grown, "target": f"<= {target}"}
+    return {
+        "what": what,
+        "setting": f"{steps} steps; MB",
+        "ours": grown,
+        "target": f"ours <= {target}",
+    }
 
 
 def resident() -> float:

@@ -172,7 +172,7 @@ def test_a_smaller_number_of_steps_than_reached_is_refused(small_pretrain, tmp_p
         patch.setattr(loop, "_CHECKPOINT_SHARE", 10.0)
         interrupt_at(patch, Collection, 1500)
         with pytest.raises(Interrupted):
-            pretrain(config, runs_dir=tmp_path, progress=False, checkpoint_minutes=0.0)
+            pretrain(config, runs_dir=tmp_path, progress=False, checkpoint_minutes=0.001)
     with pytest.raises(ValueError, match=r"num_steps must be at least 1\d\d\d, which"):
         pretrain(replace(config, num_steps=1000), runs_dir=tmp_path)
     pretrain(config, runs_dir=tmp_path, progress=False)

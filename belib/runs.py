@@ -52,9 +52,8 @@ def check_folders(folders: Sequence[Path], configs: Sequence[Config]) -> None:
 
 def members(folder: Path) -> list[str]:
     """The names of all members of the run whose checkpoint a folder has, none without one."""
-    if not (folder / CHECKPOINT).exists():
-        return []
-    return torch.load(folder / CHECKPOINT, map_location="cpu", weights_only=True)["members"]
+    file = folder / CHECKPOINT
+    return _read(file)["members"] if file.exists() else []
 
 
 def pending(folders: Sequence[Path], finished: Sequence[bool]) -> list[Path]:
@@ -76,10 +75,19 @@ def checkpoint(folder: Path) -> dict[str, Any]:
     others = sorted(folder.parent.glob(f"*/{CHECKPOINT}"))
     for file in (folder / CHECKPOINT, *others):
         if file.exists():
-            state = torch.load(file, map_location="cpu", weights_only=True)
+            state = _read(file)
             if folder.name in state["members"]:
                 return state
     raise ValueError(f"{folder.parent} must hold a checkpoint with {folder.name}, got none")
+
+
+def checkpoints(folders: Sequence[Path]) -> Iterator[dict[str, Any]]:
+    """The checkpoints of the runs that folders beside each other belong to, each read once."""
+    names = set(_names(folders))
+    for file in sorted({f for folder in folders for f in folder.parent.glob(f"*/{CHECKPOINT}")}):
+        state = _read(file)
+        if names.intersection(state["members"]):
+            yield state
 
 
 def open_folders(folders: Sequence[Path], configs: Sequence[Config]) -> dict[str, Any] | None:
@@ -88,9 +96,8 @@ def open_folders(folders: Sequence[Path], configs: Sequence[Config]) -> dict[str
     Raises OSError where a folder cannot be written, ValueError where the run had other members or
     is beyond the config's `num_steps`.
     """
-    state = None
-    if (folders[0] / CHECKPOINT).exists():
-        state = torch.load(folders[0] / CHECKPOINT, map_location="cpu", weights_only=True)
+    file = folders[0] / CHECKPOINT
+    state = _read(file) if file.exists() else None
     there = state["members"] if state else "unknown"
     for folder in folders:
         made = (*folder.glob("*/*.npz"), *folder.glob("results.csv"))
@@ -154,6 +161,10 @@ def locked(folders: Sequence[Path]) -> Iterator[None]:
             opened.write(f"process {os.getpid()} on {platform.node()}")
             opened.flush()
         yield
+
+
+def _read(file: Path) -> dict[str, Any]:
+    return torch.load(file, map_location="cpu", weights_only=True)
 
 
 def _names(folders: Sequence[Path]) -> list[str]:

@@ -11,7 +11,6 @@ from sklearn.preprocessing import RobustScaler
 from belib import datasets
 from belib.envs import Environment, primal_task
 from belib.knn import knn_distances
-from belib.paths import resolve
 
 
 class StateMap(NamedTuple):
@@ -46,12 +45,11 @@ def find_states(
     The dataset is the first by name of the domain, which puts `behavioral-...` before the others.
     Nothing is written.
     """
-    folders = resolve(runs_dir).glob(f"datasets/{domain}/*/buffer/*.npz")
-    found = sorted({file.parent.parent for file in folders})
+    found = datasets.find_datasets(runs_dir, domain)
     if not found:
         obs = random_states(domain, n)
         return state_map(obs, f"{domain}, {len(obs):,} states of random actions", k=k)
-    dataset = datasets.load(found[0])
+    dataset = found[0]
     obs = np.concatenate([episode["observation"] for episode in dataset.episodes()])
     obs = obs[:: -(-len(obs) // n)]
     return state_map(obs, f"{domain}, {len(obs):,} states of {dataset.name}", k=k)

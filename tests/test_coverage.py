@@ -71,13 +71,13 @@ def test_a_sample_is_its_datasets_own(pair):
 
 def test_datasets_are_found_by_domain_or_name(pair):
     runs_dir = pair[0].folder.parents[2]
-    found = coverage.find_datasets(runs_dir, "walker")
+    found = datasets.find_datasets(runs_dir, "walker")
     assert [dataset.name for dataset in found] == ["behavioral-0.5-s0", "random-s0"]
-    (named,) = coverage.find_datasets(runs_dir, "walker", ["random-s0"])
+    (named,) = datasets.find_datasets(runs_dir, "walker", ["random-s0"])
     assert named == pair[1]
-    assert coverage.find_datasets(runs_dir, "quadruped") == []
+    assert datasets.find_datasets(runs_dir, "quadruped") == []
     with pytest.raises(datasets.DatasetError, match="there is no folder"):
-        coverage.find_datasets(runs_dir, "walker", ["shannon-s0"])
+        datasets.find_datasets(runs_dir, "walker", ["shannon-s0"])
 
 
 def test_samples_that_make_no_sense_are_refused(pair):

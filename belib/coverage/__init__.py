@@ -8,7 +8,6 @@ from belib.coverage.prediction import FEWEST_DATASETS, offline_returns, rank_cor
 from belib.coverage.sampling import (
     SCALINGS,
     Sample,
-    find_datasets,
     growing_subsample,
     scale,
     subsample,
@@ -26,7 +25,6 @@ __all__ = [
     "Sample",
     "embed",
     "episodes_inside",
-    "find_datasets",
     "growing_subsample",
     "intrinsic_dimension",
     "measures",

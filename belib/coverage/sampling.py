@@ -2,13 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from belib.datasets import Dataset, dataset_folder, load, task_rewards
+from belib.datasets import Dataset, task_rewards
 from belib.streams import derive_seed
 
 Array = NDArray[np.float64]
@@ -40,13 +39,6 @@ class Sample:
     def of(self, name: str) -> NDArray[np.bool_]:
         """Which points are a dataset's, (n,)."""
         return self.rows["dataset"].to_numpy() == name
-
-
-def find_datasets(runs_dir: str | Path, domain: str, names: Sequence[str] = ()) -> list[Dataset]:
-    """The named datasets of a domain below a folder, or all that have episodes, by name."""
-    folder = dataset_folder(runs_dir, domain, "")
-    there = (path.parent for path in folder.glob("*/buffer") if any(path.glob("*.npz")))
-    return [load(folder / name) for name in names or sorted(path.name for path in there)]
 
 
 def subsample(

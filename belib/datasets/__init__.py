@@ -14,7 +14,7 @@ is what the i-th action led to. Nothing here changes or deletes an episode. From
 """
 
 from belib.datasets.card import check_card, read_card, write_card
-from belib.datasets.dataset import Dataset, Transitions, dataset_folder, load
+from belib.datasets.dataset import Dataset, Transitions, dataset_folder, find_datasets, load
 from belib.datasets.derived import import_exorl, merge, subsample
 from belib.datasets.episodes import DTYPES, DatasetError, read_episode, write_episode
 from belib.datasets.export import export_minari
@@ -30,6 +30,7 @@ __all__ = [
     "check_card",
     "dataset_folder",
     "export_minari",
+    "find_datasets",
     "import_exorl",
     "load",
     "merge",

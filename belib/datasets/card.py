@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 
 from belib import paths
-from belib.datasets.dataset import Dataset, load, update_digest
+from belib.datasets.dataset import Dataset, content_sha256, load
+from belib.datasets.episodes import read_episode
 from belib.datasets.relabelling import task_rewards
 from belib.envs import domain_tasks
 
@@ -75,9 +76,7 @@ def origin(dataset: Dataset) -> dict[str, Any]:
 def _facts(dataset: Dataset) -> dict[str, Any]:
     """The card's part that files and configuration determine."""
     config, collected = dataset.config(), dataset.provenance() is None
-    digest = hashlib.sha256()
-    for episode in dataset.episodes():
-        update_digest(digest, episode)
+    episode = read_episode(dataset.files[-1])
     return {
         "name": dataset.name,
         "domain": dataset.domain,
@@ -90,7 +89,7 @@ def _facts(dataset: Dataset) -> dict[str, Any]:
         **_returns(dataset, has_physics="physics" in episode),
         "random_actions": _random_share(dataset),
         "physics_errors": _physics_errors(dataset),
-        "sha256": digest.hexdigest(),
+        "sha256": content_sha256(dataset),
     }
 
 

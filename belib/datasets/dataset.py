@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -136,6 +136,13 @@ def load(folder: str | Path, *, domain: str | None = None) -> Dataset:
     return Dataset(folder, found, episode_files(folder / "buffer"))
 
 
+def find_datasets(runs_dir: str | Path, domain: str, names: Sequence[str] = ()) -> list[Dataset]:
+    """The named datasets of a domain below a folder, or all that have episodes, by name."""
+    folder = dataset_folder(runs_dir, domain, "")
+    there = (path.parent for path in folder.glob("*/buffer") if any(path.glob("*.npz")))
+    return [load(folder / name) for name in names or sorted(path.name for path in there)]
+
+
 def episode_files(buffer: Path) -> tuple[Path, ...]:
     """The episodes of a `buffer/`, by their index; DatasetError for none, or two with one index."""
     by_index: dict[int, Path] = {}
@@ -148,19 +155,14 @@ def episode_files(buffer: Path) -> tuple[Path, ...]:
     return tuple(by_index[index] for index in sorted(by_index))
 
 
-def update_digest(digest: Any, episode: dict[str, np.ndarray]) -> None:
-    """Add an episode's arrays (names, types, shapes, numbers) to a hash.
+def content_sha256(dataset: Dataset) -> str:
+    """SHA-256 of all episodes' arrays in order: their names, types, shapes and numbers.
 
     A copy has the same digest whatever its files' names and compression.
     """
-    for key, array in sorted(episode.items()):
-        digest.update(f"{key} {array.dtype.str} {array.shape}".encode())
-        digest.update(np.ascontiguousarray(array))
-
-
-def content_sha256(dataset: Dataset) -> str:
-    """SHA-256 of all arrays of all episodes, in order."""
     digest = hashlib.sha256()
     for episode in dataset.episodes():
-        update_digest(digest, episode)
+        for key, array in sorted(episode.items()):
+            digest.update(f"{key} {array.dtype.str} {array.shape}".encode())
+            digest.update(np.ascontiguousarray(array))
     return digest.hexdigest()

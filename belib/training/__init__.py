@@ -17,10 +17,10 @@ from tqdm.auto import tqdm
 
 from belib import datasets, envs, paths, results, runs
 from belib.config import OfflineConfig, PretrainConfig
-from belib.training import learning, loop
+from belib.training import loop
 from belib.training.collection import AGENTS, Collection
 from belib.training.evaluation import Evaluator
-from belib.training.learning import Learning, offline_folder
+from belib.training.learning import Learning, check_data, identity, offline_folder
 from belib.training.online import evaluate_online
 from belib.training.rollout import rollout
 
@@ -138,13 +138,14 @@ def train_offline(
     source = datasets.dataset_folder(runs_dir, config.domain, config.dataset)
     if pending or source.exists():  # what is finished can do without its data
         dataset = _finished_dataset(source)
-    for folder in folders:
-        if folder not in pending and source.exists():
-            learning.check_data(folder, dataset)
+    done = [folder for folder in folders if folder not in pending]
+    if done and source.exists():
+        for state in runs.checkpoints(done):
+            check_data(state["data"], identity(dataset))
     names = f"{config.variant} on {config.dataset}"
-    if len(pending) < len(folders):
-        done = f"{len(folders) - len(pending)} members finished already"
-        print(f"{names}: {done}, {config.num_steps} updates in {folders[0].parent}")
+    if done:
+        finished = f"{len(done)} members finished already"
+        print(f"{names}: {finished}, {config.num_steps} updates in {folders[0].parent}")
     if pending:
         left = [c for c, folder in zip(configs, folders, strict=True) if folder in pending]
         names = f"{names}, {len(pending)} members"

@@ -257,9 +257,10 @@ class Collection:
         if not self.episodes[member]:
             return []
         dataset, rows, count = datasets.load(self.folders[member]), 0, self.episodes[member]
+        lengths = dataset.lengths
         while count and rows < self.replay.capacity:
             count -= 1
-            rows += dataset.lengths[count] + 1
+            rows += lengths[count] + 1
         needed = replace(dataset, files=dataset.files[count : self.episodes[member]])
         paid = datasets.task_rewards(needed, [self.paid_tasks[member]])
         return list(zip(needed.episodes(), paid, strict=True))

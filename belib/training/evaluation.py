@@ -2,11 +2,15 @@
 
 import functools
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from belib import runs
+from belib.actor_critic import ActorCritic
+from belib.config import LearnerConfig
 from belib.envs import Environment
 from belib.streams import Streams, derive_seed
 
@@ -66,6 +70,35 @@ class Evaluator:
         """Uniform actions."""
         streams = Streams(self.seeds, "random policy")
         return lambda obs: streams.uniform(obs.shape[1], self.action_dim)
+
+
+def kept_policy(
+    folder: Path,
+    learner: type[ActorCritic],
+    config: type[LearnerConfig],
+    part: str,
+    sizes: tuple[int, int],
+) -> tuple[Policy, int]:
+    """The mean action of one member of a run, from the run's checkpoint, and the step it is from.
+
+    Args:
+        folder: the member's.
+        learner, config: classes of the run's members.
+        part: of the checkpoint that holds them.
+        sizes: obs_dim, action_dim.
+
+    Raises ValueError where no checkpoint has this member.
+    """
+    state = runs.checkpoint(folder)
+    members = state["members"]
+    configs = [config.from_yaml(folder.parent / name / runs.CONFIG) for name in members]
+    kept, own = learner(*sizes, configs), members.index(folder.name)
+    kept.restore(state[part])
+
+    def policy(obs: Tensor) -> Tensor:
+        return kept.act(obs.expand(len(members), -1, -1), explore=False)[own : own + 1]
+
+    return policy, state["step"]
 
 
 def _is_upright(env: Environment) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from belib import datasets, paths, results, runs
+from belib import datasets, paths, results
 from belib.config import OfflineConfig
 from belib.datasets import Dataset, DatasetError
 from belib.offline import LEARNERS
@@ -37,13 +37,13 @@ class Learning:
     def __init__(self, configs: Sequence[OfflineConfig], folders: Sequence[Path], dataset: Dataset):
         self.config, self.configs, self.folders = configs[0], configs, folders
         self.collected = dataset.config()
-        self.dataset = dataset
-        self.replay, self.bound = load_replay(configs, dataset)
+        self.data = identity(dataset)
         seeds = [config.seed for config in configs]
         tasks = [config.task for config in configs]
         self.evaluator = Evaluator(tasks, seeds, self.config.eval_episodes)
         sizes = (self.evaluator.obs_dim, self.evaluator.action_dim)
         check_sizes(self.config, dataset, sizes)
+        self.replay, self.bound = load_replay(configs, dataset, sizes)
         self.learner = LEARNERS[self.config.algorithm](*sizes, configs)
         self.draws = Streams(seeds, "replay")
         self.step = 0
@@ -114,7 +114,7 @@ class Learning:
         """Everything but the dataset."""
         return {
             "step": self.step,
-            "data": identity(self.dataset),
+            "data": self.data,
             "learner": self.learner.state(),
             "draws": self.draws.state(),
             "metrics": self.metrics,
@@ -127,7 +127,7 @@ class Learning:
 
         Raises DatasetError where the dataset is not the one that the run began with.
         """
-        _compare_data(state, self.dataset)
+        check_data(state["data"], self.data)
         self.step, self.metrics, self.returns = state["step"], state["metrics"], state["returns"]
         self.diverged = state["diverged"]
         self.learner.restore(state["learner"])
@@ -135,25 +135,17 @@ class Learning:
 
 
 def identity(dataset: Dataset) -> dict[str, Any]:
-    """What tells a dataset from another: its size, and its card's hash of all arrays, if any."""
+    """What tells a dataset from another: its name, size, and card's hash of all arrays, if any."""
     card = datasets.read_card(dataset.folder) or {}
-    return {"steps": dataset.steps, "sha256": card.get("sha256")}
+    return {"name": dataset.name, "steps": dataset.steps, "sha256": card.get("sha256")}
 
 
-def check_data(folder: Path, dataset: Dataset) -> None:
-    """DatasetError where a member, if its run's checkpoint is there, learnt from other data."""
-    try:
-        state = runs.checkpoint(folder)
-    except ValueError:
-        return
-    _compare_data(state, dataset)
-
-
-def _compare_data(state: dict[str, Any], dataset: Dataset) -> None:
-    if state["data"] != identity(dataset):
+def check_data(before: dict[str, Any], now: dict[str, Any]) -> None:
+    """DatasetError where the identities of the data that were and are learnt from differ."""
+    if before != now:
         raise DatasetError(
-            f"{dataset.folder} has changed since policies were learnt from it (it had "
-            f"{state['data']['steps']} steps and has {dataset.steps}): choose another runs_dir"
+            f"{now['name']} has changed since policies were learnt from it (it had "
+            f"{before['steps']} steps and has {now['steps']}): choose another runs_dir"
         )
 
 
@@ -165,8 +157,12 @@ def offline_folder(
     return paths.resolve(runs_dir).joinpath(*parts)
 
 
-def load_replay(configs: Sequence[OfflineConfig], dataset: Dataset) -> tuple[Replay, float]:
+def load_replay(
+    configs: Sequence[OfflineConfig], dataset: Dataset, sizes: tuple[int, int]
+) -> tuple[Replay, float]:
     """The dataset's transitions in memory once, with a reward column a task, for all members.
+
+    `sizes` are obs_dim and action_dim.
 
     Returns also the largest discounted sum that its rewards allow. Raises DatasetError for rewards
     that are not finite or not as many as states, and where a batch would exceed the dataset.
@@ -178,12 +174,10 @@ def load_replay(configs: Sequence[OfflineConfig], dataset: Dataset) -> tuple[Rep
             f"got {dataset.steps}"
         )
     labels = datasets.task_rewards(dataset, tasks)
-    first = next(dataset.episodes())
     replay = Replay(
         1,
         dataset.steps + len(dataset.files),
-        first["observation"].shape[1],
-        first["action"].shape[1],
+        *sizes,
         n_step=1,
         discount=config.discount,
         rewards=len(tasks),

@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from belib import runs
 from belib.config import OfflineConfig
 from belib.envs import Environment
 from belib.offline import LEARNERS
 from belib.streams import derive_seed
+from belib.training.evaluation import kept_policy
 from belib.training.learning import offline_folder
 
 
@@ -23,18 +23,13 @@ def rollout(config: OfflineConfig, *, runs_dir: str | Path = "runs") -> np.ndarr
     Raises ValueError where no checkpoint has this member.
     """
     folder = offline_folder(runs_dir, config, config.dataset, config.variant)
-    state = runs.checkpoint(folder)
-    members = state["members"]
-    files = [folder.parent / name / runs.CONFIG for name in members]
     env = Environment(config.task, derive_seed(config.seed, "rollout"))
-    configs = [OfflineConfig.from_yaml(file) for file in files]
-    learner = LEARNERS[config.algorithm](env.obs_dim, env.action_dim, configs)
-    learner.restore(state["learner"])
+    learner, sizes = LEARNERS[config.algorithm], (env.obs_dim, env.action_dim)
+    policy, _ = kept_policy(folder, learner, OfflineConfig, "learner", sizes)
     found = env.reset()
     states = [found.physics]
     while not found.last:
-        obs = torch.from_numpy(found.obs).expand(len(members), 1, -1)
-        action = learner.act(obs, explore=False)[members.index(folder.name), 0]
+        action = policy(torch.from_numpy(found.obs)[None, None])[0, 0]
         found = env.step(action.numpy())
         states.append(found.physics)
     return np.array(states)

@@ -60,6 +60,19 @@ def interrupt_at(monkeypatch, work_class, step):
     monkeypatch.setattr(work_class, "advance", stop_or_advance)
 
 
+def stop_and_continue(monkeypatch, configs, runs_dir, stopped, step):
+    """Learn from the datasets of `runs_dir` in the folder `stopped`, interrupted once at a step."""
+    stopped.mkdir()
+    (stopped / "datasets").symlink_to(runs_dir / "datasets")
+    options = {"runs_dir": stopped, "progress": False, "checkpoint_minutes": 0}
+    with monkeypatch.context() as patch:
+        interrupt_at(patch, Learning, step)
+        with pytest.raises(Interrupted):
+            train_offline(configs, **options)
+    monkeypatch.undo()  # nothing else is to happen to the run again
+    return train_offline(configs, **options)
+
+
 def test_collection_by_hand(small_pretrain, tmp_path, capsys):
     (folder,) = pretrain(small_pretrain(), runs_dir=tmp_path, progress=False)
     assert folder == tmp_path / "datasets" / "walker" / "behavioral-0.5-s0"
@@ -368,15 +381,8 @@ def test_a_run_with_a_diverged_member_resumes_to_the_bit(
     poison(monkeypatch, member=0, step=5)
     straight = train_offline(configs, runs_dir=runs_dir, progress=False)
     stopped = tmp_path / "stopped"
-    stopped.mkdir()
-    (stopped / "datasets").symlink_to(runs_dir / "datasets")
-    options = {"runs_dir": stopped, "progress": False, "checkpoint_minutes": 0}
-    with monkeypatch.context() as patch:
-        interrupt_at(patch, Learning, 15)
-        with pytest.raises(Interrupted):
-            train_offline(configs, **options)
-    monkeypatch.undo()
-    pd.testing.assert_frame_equal(train_offline(configs, **options), straight)
+    continued = stop_and_continue(monkeypatch, configs, runs_dir, stopped, step=15)
+    pd.testing.assert_frame_equal(continued, straight)
     states = [torch.load(next(f.glob("offline/**/checkpoint.pt"))) for f in (runs_dir, stopped)]
     one, two = (state["learner"]["networks"] for state in states)
     assert all(torch.equal(one[name], two[name]) for name in one)
@@ -534,14 +540,7 @@ def test_an_interrupted_offline_run_ends_in_the_same_numbers(
     folder = runs_dir / "offline" / "walker" / "random-s0" / "td3" / "walker_stand-s0"
     state = torch.load(folder / "checkpoint.pt", weights_only=True)
     other = tmp_path / "stopped"
-    other.mkdir()
-    (other / "datasets").symlink_to(runs_dir / "datasets")
-    options = {"runs_dir": other, "progress": False, "checkpoint_minutes": 0}
-    with monkeypatch.context() as patch:
-        interrupt_at(patch, Learning, 25)
-        with pytest.raises(Interrupted):
-            train_offline(config, **options)
-    stopped = train_offline(config, **options)
+    stopped = stop_and_continue(monkeypatch, config, runs_dir, other, step=25)
     pd.testing.assert_frame_equal(stopped, straight)
     again = torch.load(other / folder.relative_to(runs_dir) / "checkpoint.pt", weights_only=True)
     for name, value in state["learner"]["networks"].items():

@@ -57,8 +57,10 @@ class APT(Explorer):
         nearest = knn_distances(representation, k=self.config.k, exclude_self=exclude_self)
         distance = nearest.mean(-1)
         reward = torch.stack([pay(own) for pay, own in zip(self.rewards, distance, strict=True)])
-        variance = representation.var(1, correction=0).sum(-1)
-        metrics = {"knn_distance": distance.mean(-1), "representation_scale": variance.sqrt()}
+        # The variance of a (-1, 1) representation; torch's own `var` takes a tenth of an update.
+        centred = representation - representation.mean(1, keepdim=True)
+        scale = centred.square().sum(-1).mean(-1).sqrt()
+        metrics = {"knn_distance": distance.mean(-1), "representation_scale": scale}
         return reward, metrics
 
 

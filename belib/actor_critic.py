@@ -7,6 +7,7 @@ TD3's delayed policy updates and without a target actor.
 import copy
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from typing import Self
 
 import torch
 from torch import Tensor, nn
@@ -52,11 +53,25 @@ class ActorCritic(nn.Module):
         """The optimiser of a network."""
         return Adam(network.parameters(), self.config.learning_rate)
 
+    def to(self, device: torch.device) -> Self:
+        """Move everything: networks, moments, and where random numbers are needed."""
+        for optimizer in self.optimizers.values():
+            optimizer.to(device)
+        self.streams.device = torch.device(device)
+        return super().to(device)
+
     @torch.no_grad()
     def act(self, obs: Tensor, *, explore: bool) -> Tensor:
-        """Actions (M, B, action_dim) for observations (M, B, obs_dim): the mean, or with noise."""
+        """Actions (M, B, action_dim) for observations (M, B, obs_dim): the mean, or with noise.
+
+        They are where the observations are, wherever the networks are.
+        """
         with self.products():
-            action = self.actor(obs)
+            return self.actions(obs.to(self.streams.device), explore=explore).to(obs.device)
+
+    def actions(self, obs: Tensor, *, explore: bool) -> Tensor:
+        """What `act` does, where the networks are."""
+        action = self.actor(obs)
         if explore:
             action += self.config.stddev * self.streams.normal(*action.shape[1:])
         return action.clamp(-_EDGE, _EDGE)
@@ -71,7 +86,7 @@ class ActorCritic(nn.Module):
 
     def products(self) -> AbstractContextManager:
         """The config's precision of the networks' products, to be entered around them."""
-        return products(self.config.precision)
+        return products(self.config.precision, self.streams.device)
 
     def critic_loss(self, batch: Batch) -> tuple[Tensor, Metrics]:
         """Both critics' squared errors to r + discount min Q'(s', a'), a' a noisy policy action."""

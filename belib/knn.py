@@ -3,7 +3,8 @@
 Arrays are searched in float64, by a k-d tree up to `TREE_DIMENSIONS` dimensions and by matrix
 products above, where trees visit nearly every point; tensors by one batched matrix product. All
 three are exact: products only select candidates, whose distances come from their differences. All
-use torch's number of threads.
+use torch's number of threads. What is computed on a card depends on no number that it would have to
+be waited for, so that it can be part of a CUDA graph.
 """
 
 from multiprocessing.pool import ThreadPool
@@ -14,6 +15,8 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 from threadpoolctl import ThreadpoolController
 from torch import Tensor
+
+from belib.machine import products
 
 TREE_DIMENSIONS = 8
 """Dimensions up to which the tree is the faster search; measured by benchmarks/estimators.py."""
@@ -45,7 +48,8 @@ def knn_distances(
         Ascending distances (n, k) or (M, n, k) of x's kind. Duplicates are at exactly 0.0. Memory
         is O(n (k + d)) for arrays, O(n^2) a member for tensors: never the (n, n, d) differences.
 
-    Raises ValueError where k does not fit n, or a coordinate is not finite.
+    Raises ValueError where k does not fit n, or a coordinate is not finite (on a card, which is not
+    asked, the distances are then NaN).
     """
     n = x.shape[-2]
     if not 1 <= k <= n - exclude_self:
@@ -146,23 +150,28 @@ def _closest(x: NDArray, start: int, row: NDArray, column: NDArray, k: int) -> N
 def _search_tensor(x: Tensor, k: int, exclude_self: bool) -> Tensor:
     """(n, k) or (M, n, k) Euclidean distances in x's own precision."""
     points = x if x.dim() == 3 else x[None]
-    own = torch.arange(points.shape[-2], device=x.device)
     squared, norms = _squared_distances(points)
+    if not _on_card(x) and not torch.isfinite(norms).all():
+        raise ValueError("points must be finite, got NaN or inf (or coordinates that overflow)")
     # The own index is masked, never recognised by its distance, which need not come out smallest.
-    squared[:, own, own] = torch.inf if exclude_self else -1.0
+    squared.diagonal(dim1=1, dim2=2).fill_(torch.inf if exclude_self else -1.0)
     nearest, index = squared.topk(k, largest=False)
+    if _on_card(x):
+        return _recomputed(points, index).reshape(*x.shape[:-1], k)
     scale = norms[..., None] + norms.gather(1, index.flatten(1)).view_as(nearest)
     return _refined(points, nearest, index, scale).reshape(*x.shape[:-1], k)
+
+
+def _on_card(x: Tensor) -> bool:
+    return x.is_cuda
 
 
 def _squared_distances(points: Tensor) -> tuple[Tensor, Tensor]:
     """(M, n, n) squared distances by one product, and the (M, n) squared norms after centring."""
     centred = points - points.mean(1, keepdim=True)
     norms = centred.square().sum(-1)
-    if not torch.isfinite(norms).all():
-        raise ValueError("points must be finite, got NaN or inf (or coordinates that overflow)")
     both = norms[:, :, None] + norms[:, None, :]
-    with torch.autocast(points.device.type, enabled=False):  # a distance needs all digits
+    with products("float32", points.device):  # a distance needs all digits
         return torch.baddbmm(both, centred, centred.mT, alpha=-2.0), norms
 
 
@@ -174,3 +183,12 @@ def _refined(points: Tensor, squared: Tensor, index: Tensor, scale: Tensor) -> T
     difference = points[member, row] - points[member, neighbour]
     distance[member, row, column] = difference.square().sum(-1).sqrt()
     return distance.sort(-1).values
+
+
+def _recomputed(points: Tensor, index: Tensor) -> Tensor:
+    """Distances in order, all from differences: which pairs are close need not be known."""
+    found = []
+    for column in index.unbind(-1):  # one neighbour of each at a time: memory for (M, n, d)
+        neighbour = points.gather(1, column[..., None].expand_as(points))
+        found.append((points - neighbour).square().sum(-1))
+    return torch.stack(found, -1).sqrt().sort(-1).values

@@ -49,7 +49,23 @@ class Trunk(nn.Module):
         """(M, B, in) -> (M, B, out), in (-1, 1)."""
         h = self.linear(x)
         h = functional.layer_norm(h, h.shape[-1:])
-        return torch.addcmul(self.shift.to(h.dtype), h, self.scale.to(h.dtype)).tanh_()
+        h = torch.addcmul(self.shift.to(h.dtype), h, self.scale.to(h.dtype))
+        return Tanh.apply(h) if h.dtype == torch.bfloat16 and not h.is_cuda else h.tanh_()
+
+
+class Tanh(torch.autograd.Function):
+    """tanh of bfloat16 numbers by way of float32, twice as fast on CPUs as torch's own."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        y = x.float().tanh_().to(x.dtype)
+        ctx.save_for_backward(y)
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        (y,) = ctx.saved_tensors
+        return torch.ops.aten.tanh_backward(gradient, y)
 
 
 def mlp(streams: Streams, *dims: int, copies: int = 1) -> nn.Sequential:
@@ -147,7 +163,10 @@ class Adam:
 
     @torch.no_grad()
     def descend(self, loss: Tensor) -> None:
-        """One step along the gradient of a scalar loss; no other network's gradient is computed."""
+        """One step along the gradient of a scalar loss; no other network's gradient is computed.
+
+        Steps are counted where the parameters are, so that nothing waits for the count.
+        """
         with torch.enable_grad():
             gradients = torch.autograd.grad(loss, self.parameters)
         self.steps += 1
@@ -167,14 +186,21 @@ class Adam:
             maximize=False,
         )
 
+    def to(self, device: torch.device) -> None:
+        """Move moments and steps to where the parameters are."""
+        self.means = [each.to(device) for each in self.means]
+        self.squares = [each.to(device) for each in self.squares]
+        self.steps = self.steps.to(device)
+
     def state(self) -> dict[str, Any]:
         """Moments and steps, to be given back to `restore`."""
         return {"means": self.means, "squares": self.squares, "steps": self.steps}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from `state()`."""
-        for name in ("means", "squares"):
-            torch._foreach_copy_(getattr(self, name), state[name])
+        pairs = zip(self.means + self.squares, state["means"] + state["squares"], strict=True)
+        for own, saved in pairs:
+            own.copy_(saved)
         self.steps.copy_(state["steps"])
 
 

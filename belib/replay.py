@@ -1,5 +1,7 @@
 """Replay memory: preallocated rows, n-step transitions drawn in one gather, inside an episode.
 
+Rows are where the networks are; which of them begin a transition is known and drawn on the CPU.
+
 A row is what the episode files hold: the observation, the action that led to it, the rewards for
 reaching it, the discount; row 0 of an episode has no action. A transition that starts at row t is
 (obs[t], action[t+1], reward[t+1..t+n], discount[t+1..t+n], obs[t+n]).
@@ -13,6 +15,9 @@ import torch
 from torch import Tensor
 
 from belib.streams import Streams
+
+_MOST_WAITING = 4096
+"""Rows added since the last draw are kept aside up to this number: one copy is faster than many."""
 
 
 class Batch(NamedTuple):
@@ -60,6 +65,7 @@ class Replay:
         self.capacity, self.n_step, self.discount = capacity, n_step, discount
         self._split = (obs_dim, action_dim, rewards, 1)
         self._rows = torch.zeros(sources * capacity, sum(self._split))
+        self._waiting: list[tuple[np.ndarray, np.ndarray]] = []  # places and rows, on the CPU
         self._starts = np.zeros((sources, capacity), np.int64)  # a ring of valid starts, in order
         self._first = np.zeros(sources, np.int64)
         self.count = np.zeros(sources, np.int64)
@@ -68,7 +74,14 @@ class Replay:
         self._length = np.zeros(sources, np.int64)  # rows of the episode in progress
         members = members or [(source, 0) for source in range(sources)]
         self._source = np.array([source for source, _ in members])
-        self._column = torch.tensor([column for _, column in members])
+        self._begin = torch.from_numpy(self._source * capacity).view(-1, 1, 1)
+        self._column = torch.tensor([column for _, column in members]).view(-1, 1, 1, 1)
+        self._ahead = torch.arange(n_step + 1)
+
+    def to(self, device: torch.device) -> None:
+        """Keep the rows on another device."""
+        for name in ("_rows", "_begin", "_column", "_ahead"):
+            setattr(self, name, getattr(self, name).to(device))
 
     def add(
         self,
@@ -86,7 +99,7 @@ class Replay:
         if first:
             self._length[source] = 0
         for begin in range(0, len(block), self.capacity):
-            self._append(source, torch.from_numpy(block[begin : begin + self.capacity]))
+            self._append(source, block[begin : begin + self.capacity])
 
     def add_episode(self, source: int, episode: dict[str, np.ndarray]) -> None:
         """Append an episode's arrays, as its file has them."""
@@ -95,14 +108,18 @@ class Replay:
 
     def clear(self, source: int) -> None:
         """Forget a source's rows."""
+        self._write()
         for counter in (self._first, self.count, self._written, self._length):
             counter[source] = 0
 
-    def _append(self, source: int, block: Tensor) -> None:
+    def _append(self, source: int, block: np.ndarray) -> None:
         n, written = len(block), self._written[source]
         self._forget_before(source, written + n - self.capacity)
         position = (written + np.arange(n)) % self.capacity
-        self._rows[torch.from_numpy(source * self.capacity + position)] = block
+        # Rows that wait have places of their own: together they never go once around.
+        if sum(len(rows) for _, rows in self._waiting) + n > min(self.capacity, _MOST_WAITING):
+            self._write()
+        self._waiting.append((source * self.capacity + position, block))
         # A start becomes valid n_step rows later and invalid as its own row is overwritten.
         length = self._length[source]
         new = written - length + np.arange(max(length, self.n_step), length + n) - self.n_step
@@ -119,25 +136,42 @@ class Replay:
             self._first[source] += 1
             self.count[source] -= 1
 
+    def _write(self) -> None:
+        """Put the waiting rows in their places, all in one go."""
+        if not self._waiting:
+            return
+        places, rows = (np.concatenate(part) for part in zip(*self._waiting, strict=True))
+        places, rows = (to_device(torch.from_numpy(x), self._rows.device) for x in (places, rows))
+        self._rows.index_copy_(0, places, rows)
+        self._waiting.clear()
+
     def sample(self, batch_size: int, streams: Streams) -> Batch:
         """Draw uniformly over each member's valid starts; ValueError where a source has none."""
+        return self.transitions(to_device(self.draw(batch_size, streams), self._rows.device))
+
+    def draw(self, batch_size: int, streams: Streams) -> Tensor:
+        """Where (M, B) sampled transitions begin, for `transitions`."""
         counts = self.count[self._source]
         if not counts.all():
             raise ValueError(f"no episode has {self.n_step} steps yet: nothing to sample from")
+        self._write()
         drawn = streams.integers(counts.tolist(), batch_size).numpy()
         ring = (self._first[self._source, None] + drawn) % self.capacity
-        start = self._starts[self._source[:, None], ring]
-        rows = (start[..., None] + np.arange(self.n_step + 1)) % self.capacity
-        rows = torch.from_numpy(rows + (self._source * self.capacity)[:, None, None])
-        gathered = self._rows[rows]  # (M, B, n + 1, row)
-        return self._transitions(gathered)
+        return torch.from_numpy(self._starts[self._source[:, None], ring])
 
-    def _transitions(self, gathered: Tensor) -> Batch:
-        obs, action, reward, discount = gathered.split(self._split, -1)
-        column = self._column.view(-1, 1, 1, 1).expand(*reward.shape[:-1], 1)
+    def transitions(self, start: Tensor) -> Batch:
+        """The batch that begins at `draw`n places; nothing here depends on more than these."""
+        gathered = self._rows[(start[..., None] + self._ahead) % self.capacity + self._begin]
+        obs, action, reward, discount = gathered.split(self._split, -1)  # (M, B, n + 1, columns)
+        column = self._column.expand(*reward.shape[:-1], 1)
         reward = reward.gather(-1, column)[..., 1:, 0]
         through = (self.discount * discount[..., 1:, 0]).cumprod(-1)  # discount[t+1..t+j] gamma^j
         before = torch.cat([torch.ones_like(through[..., :1]), through[..., :-1]], -1)
         total = (reward * before).sum(-1)
         ends = obs[..., 0, :], action[..., 1, :], total, through[..., -1], obs[..., -1, :]
         return Batch(*ends, path=obs)
+
+
+def to_device(x: Tensor, device: torch.device) -> Tensor:
+    """A CPU tensor on a device. Nothing waits for a card: pinned memory is kept until copied."""
+    return x if device.type == "cpu" else x.pin_memory().to(device, non_blocking=True)

@@ -130,9 +130,18 @@ class Saved(NamedTuple):
 def save_checkpoint(folders: Sequence[Path], state: dict[str, Any]) -> Saved:
     """Replace the run's checkpoint by `state`, of tensors and plain values; says what it cost."""
     begin, file = time.monotonic(), folders[0] / CHECKPOINT
-    state = {**state, "members": _names(folders)}
+    state = _on_cpu({**state, "members": _names(folders)})
     paths.write_atomic(file, lambda opened: torch.save(state, opened))
     return Saved(file.stat().st_size, time.monotonic() - begin)
+
+
+def _on_cpu(state: Any) -> Any:
+    """A state with all of its tensors on the CPU, so that it can be read where there is no card."""
+    if isinstance(state, dict):
+        return {key: _on_cpu(value) for key, value in state.items()}
+    if isinstance(state, list):
+        return [_on_cpu(value) for value in state]
+    return state.cpu() if isinstance(state, torch.Tensor) else state
 
 
 class InUseError(RuntimeError):

@@ -1,11 +1,15 @@
 """Random streams: one a member, drawn from the member's own seed, and nothing else."""
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Self
 
 import numpy as np
 import torch
 from torch import Tensor
+
+Distribution = Callable[..., Tensor]
+"""Fills a tensor in place from a `generator`: `Tensor.normal_`, `Tensor.uniform_`."""
 
 
 def derive_seed(seed: int, *purpose: str | int) -> int:
@@ -18,6 +22,8 @@ def derive_seed(seed: int, *purpose: str | int) -> int:
 class Streams:
     """M independent generators, so that a member draws the same alone or beside others.
 
+    They live on the CPU, and so does their state, wherever the numbers are needed.
+
     Args:
         seeds: one seed a member.
         purpose: what is drawn (`"agent"`, `"replay"`): streams of one seed must not coincide.
@@ -27,22 +33,41 @@ class Streams:
         self.generators = [
             torch.Generator().manual_seed(derive_seed(seed, purpose)) for seed in seeds
         ]
+        self.device = torch.device("cpu")
+        """Where `normal` and `uniform` put their numbers; another device draws others."""
+        self.tape: Tape | None = None
 
     def __len__(self) -> int:
         return len(self.generators)
 
     def normal(self, *shape: int) -> Tensor:
         """Standard normal numbers, (M, *shape)."""
-        return torch.stack([torch.randn(shape, generator=g) for g in self.generators])
+        return self._numbers(Tensor.normal_, shape)
 
     def uniform(self, *shape: int) -> Tensor:
         """Uniform numbers in [-1, 1), the range of actions, (M, *shape)."""
-        return torch.stack([torch.rand(shape, generator=g) for g in self.generators]) * 2 - 1
+        return self._numbers(Tensor.uniform_, shape) * 2 - 1
 
     def integers(self, highs: Sequence[int], *shape: int) -> Tensor:
         """Integers in [0, high), with a `high` of its own for each member, (M, *shape)."""
         pairs = zip(highs, self.generators, strict=True)
         return torch.stack([torch.randint(high, shape, generator=g) for high, g in pairs])
+
+    def _numbers(self, distribution: Distribution, shape: tuple[int, ...]) -> Tensor:
+        if self.tape is not None:
+            return self.tape.read(distribution, shape)
+        empty = torch.empty(len(self), *shape, device=self.device)
+        return self.fill(empty, distribution)
+
+    def fill(self, numbers: Tensor, distribution: Distribution) -> Tensor:
+        """Draw all of (M, ...) anew; elsewhere than on the CPU, from seeds drawn on the CPU."""
+        card = None if numbers.device.type == "cpu" else torch.Generator(numbers.device)
+        for row, generator in zip(numbers, self.generators, strict=True):
+            if card is not None:
+                seed = int(torch.randint(2**62, (), generator=generator))
+                generator = card.manual_seed(seed)
+            distribution(row, generator=generator)
+        return numbers
 
     def state(self) -> list[Tensor]:
         """The generators' states, to be given back to `restore`."""
@@ -52,3 +77,42 @@ class Streams:
         """Continue from `state()`."""
         for generator, saved in zip(self.generators, state, strict=True):
             generator.set_state(saved)
+
+
+class Tape:
+    """The numbers of one step, drawn before it and always at the same place in memory.
+
+    A step that is repeated as a CUDA graph cannot draw: it reads what is here. Within `with tape:`
+    streams read from it. The first step finds it empty and so records what a step needs; before
+    each later one, `draw` draws that in the same order, so that a step meets the numbers that it
+    would have drawn itself.
+    """
+
+    def __init__(self, streams: Streams):
+        self.streams = streams
+        self._recorded: list[tuple[Distribution, Tensor]] = []
+        self._position = 0
+
+    def draw(self) -> None:
+        """The next step's numbers."""
+        for distribution, numbers in self._recorded:
+            self.streams.fill(numbers, distribution)
+
+    def read(self, distribution: Distribution, shape: tuple[int, ...]) -> Tensor:
+        """The step's next numbers (M, *shape); RuntimeError where earlier steps read others."""
+        if self._position == len(self._recorded):
+            numbers = torch.empty(len(self.streams), *shape, device=self.streams.device)
+            self._recorded.append((distribution, self.streams.fill(numbers, distribution)))
+        known, numbers = self._recorded[self._position]
+        self._position += 1
+        if known is not distribution or numbers.shape[1:] != shape:
+            found = tuple(numbers.shape[1:])
+            raise RuntimeError(f"a step must draw the same shapes each time, got {shape}: {found}")
+        return numbers
+
+    def __enter__(self) -> Self:
+        self.streams.tape, self._position = self, 0
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.streams.tape = None

@@ -12,11 +12,12 @@ import yaml
 from belib.paths import ROOT
 
 FLOORS = (
-    {"weighting", "knn", "paths", "streams", "machine", "statistics"},
+    {"weighting", "paths", "streams", "machine", "statistics"},
+    {"knn"},
     {"config", "quadrature", "estimators"},
     {"entropy", "convergence", "envs", "networks", "runs", "rewards", "replay", "results"},
     {"datasets", "actor_critic", "maximizers"},
-    {"agents", "offline", "statemap"},
+    {"agents", "offline", "statemap", "engine"},
     {"training", "coverage"},
     {"figures"},
     {"widgets"},

@@ -362,14 +362,14 @@ def test_a_member_that_diverges_stops_and_the_others_go_on(
     undisturbed = train_offline(configs, runs_dir=other, progress=False)
     poison(monkeypatch, member=0, step=22)
     table = train_offline(configs, runs_dir=runs_dir, progress=False)
-    message = "td3 on random-s0, walker_stand, seed 0: diverged at update 23"
+    message = "td3 on random-s0, walker_stand, seed 0: diverged by update 30"
     assert capsys.readouterr().out.count(message) == 1
     assert table["status"].tolist() == ["ok", "diverged", "ok", "ok"]
     assert table["return"].isna().tolist() == [False, True, False, False]
     kept = ["return", "step"]
     pd.testing.assert_frame_equal(table[kept].drop(1), undisturbed[kept].drop(1))
     state = torch.load(next(runs_dir.glob("offline/**/checkpoint.pt")), weights_only=True)
-    assert state["diverged"] == [23, None]
+    assert state["diverged"] == [30, None]
     assert all(value.isfinite().all() for value in state["learner"]["networks"].values())
 
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 
 import yaml
 
-from belib import paths
+from belib import machine, paths
 from belib.config.checks import check_parameters as check_parameters
 from belib.config.checks import check_type
 from belib.config.checks import unknown_name as unknown_name
@@ -24,7 +24,7 @@ OBJECTIVES = (*EXPLORING, "random", "task")
 ALGORITHMS = ("td3", "td3_bc", "bc", "cql", "crr")
 CONVENTIONS = ("exorl", "standard")
 CRR_WEIGHTS = ("indicator", "exp", "identity")
-PRECISIONS = ("float32", "bfloat16")
+PRECISIONS = ("float32", "tf32", "bfloat16", "auto")
 
 POSITIVE = ("positive and finite", lambda value: 0 < value < math.inf)
 AT_LEAST_ZERO = ("at least 0", lambda value: value >= 0)
@@ -132,8 +132,16 @@ class LearnerConfig(Config):
         0.3, "noise clip in losses", unit="action", source="tables 2, 3", rule=POSITIVE
     )
     precision: str = setting(
-        "float32", "of the networks' products", source="ours", rule=one_of(PRECISIONS)
+        "float32",
+        "of the networks' products; auto: bfloat16 where that is faster",
+        source="ours",
+        rule=one_of(PRECISIONS),
     )
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.precision == "auto":  # so that files and tables say what was computed in
+            object.__setattr__(self, "precision", machine.fastest_precision())
 
 
 @dataclass(frozen=True, kw_only=True)

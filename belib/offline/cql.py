@@ -43,11 +43,9 @@ class CQL(ActorCritic):
         self.temperature = Temperature(len(configs))
         self.optimizers["temperature"] = self.adam(self.temperature)
 
-    @torch.no_grad()
-    def act(self, obs: Tensor, *, explore: bool) -> Tensor:
-        """Actions (M, B, action_dim): the squashed mean, or a sample."""
-        with self.products():
-            gaussian = self.policy(obs)
+    def actions(self, obs: Tensor, *, explore: bool) -> Tensor:
+        """The squashed mean, or a sample."""
+        gaussian = self.policy(obs)
         return self.sample(gaussian, 1)[0][:, 0] if explore else gaussian[0].tanh()
 
     def update(self, batch: Batch) -> Metrics:
@@ -96,7 +94,7 @@ class CQL(ActorCritic):
         """Actions (M, 3n, B, action_dim), log densities (M, 3n, B): uniform, pi(s), pi(s')."""
         n = self.config.num_action_samples
         uniform = self.streams.uniform(n, *here[0].shape[1:])
-        density = torch.full(uniform.shape[:-1], -self.action_dim * math.log(2))
+        density = torch.full_like(uniform[..., 0], -self.action_dim * math.log(2))
         parts = [(uniform, density), self.sample(here, n), self.sample(there, n)]
         actions, densities = zip(*parts, strict=True)
         return torch.cat(actions, 1), torch.cat(densities, 1)

@@ -15,7 +15,7 @@ import pandas as pd
 import torch
 from tqdm.auto import tqdm
 
-from belib import datasets, envs, paths, results, runs
+from belib import datasets, envs, machine, paths, results, runs
 from belib.config import OfflineConfig, PretrainConfig
 from belib.training import loop
 from belib.training.collection import AGENTS, Collection
@@ -160,12 +160,14 @@ def train_groups(
 ) -> pd.DataFrame:
     """`train_offline` for independent groups of members, side by side in processes, one a core.
 
-    Groups differ in what members cannot: dataset, algorithm, sizes. Returns all their results.
+    A card has them one after another: members fill it. Groups differ in what members cannot:
+    dataset, algorithm, sizes. Returns all their results.
     """
-    processes = min(len(groups), os.cpu_count() or 1)
-    threads = max(1, torch.get_num_threads() // processes)
+    on_card = machine.device().type == "cuda"
+    processes = 1 if on_card else min(len(groups), os.cpu_count() or 1)
     options = {"mp_context": multiprocessing.get_context("spawn")}
-    options |= {"initializer": torch.set_num_threads, "initargs": (threads,)}
+    options |= {"initializer": torch.set_num_threads}
+    options |= {"initargs": (machine.threads_each(processes),)}
     train = partial(train_offline, runs_dir=runs_dir, progress=False)
     with ProcessPoolExecutor(processes, **options) as pool:
         found = pool.map(train, groups) if processes > 1 else map(train, groups)

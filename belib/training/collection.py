@@ -16,6 +16,7 @@ from belib.agents.ddpg import DDPG
 from belib.agents.rnd import RND
 from belib.agents.smm import SMM
 from belib.config import PretrainConfig
+from belib.engine import Engine
 from belib.envs import Environment, PhysicsError, TaskRewards, TimeStep, primal_task
 from belib.replay import Replay
 from belib.streams import Streams, derive_seed
@@ -75,14 +76,17 @@ class Collection:
         self.envs = [Environment(task, derive_seed(seed, "environment")) for seed in seeds]
         self.skill_dim = config.skill_dim if agent is SMM else 0
         sizes = (self.envs[0].obs_dim + self.skill_dim, self.envs[0].action_dim)
-        self.agent = agent(*sizes, configs) if agent else None
         self.exploration = Streams(seeds, "exploration")
-        self.draws = Streams(seeds, "replay")
         self.skill_draws = Streams(seeds, "skill")
         capacity = min(config.replay_capacity, 2 * config.num_steps + 2)  # with rows of resets
         self.replay = Replay(
             len(configs), capacity, *sizes, n_step=config.n_step, discount=config.discount
         )
+        self.agent, self.engine = None, None
+        if agent:
+            self.agent = agent(*sizes, configs)
+            draws = Streams(seeds, "replay")
+            self.engine = Engine(self.agent, self.replay, config.batch_size, draws)
         self.task_rewards = TaskRewards(config.domain)
         self.paid_tasks = [own.task or task for own in configs]
         self.recorders: list[Recorder] = [None] * len(configs)
@@ -92,16 +96,18 @@ class Collection:
         self.episodes = [0] * len(configs)
         self.physics_errors = [0] * len(configs)
         self.history: list[list[dict[str, float]]] = [[] for _ in configs]
-        self._sums: dict[str, torch.Tensor] = {}
-        self._updates = torch.zeros(len(configs))
         self.obs = [self._reset(member) for member in range(len(configs))]
 
     def advance(self) -> None:
-        """Act, update every `update_every` steps once `random_steps` are over, step, record."""
+        """Act, update every `update_every` steps once `random_steps` are over, step, record.
+
+        On a card the update runs while the environments step: nothing waits for it before the next
+        action.
+        """
         config, actions = self.config, self._actions()
         learning = self.step >= config.random_steps and self.step % config.update_every == 0
-        if self.agent and learning and self.replay.count.all():
-            self._count(self.agent.update(self.replay.sample(config.batch_size, self.draws)))
+        if self.engine and learning and self.replay.count.all():
+            self.engine.step()
         self.step += 1
         for member, action in enumerate(actions):
             self._step(member, action)
@@ -175,12 +181,6 @@ class Collection:
         rows = zip(self._resets[member], row, strict=True) if begins else row
         self.replay.add(member, *map(np.array, rows), first=begins)
 
-    def _count(self, metrics: dict[str, torch.Tensor]) -> None:
-        """Sum an update's metrics without waiting for their values."""
-        self._updates += 1
-        for key, value in metrics.items():
-            self._sums[key] = self._sums.get(key, 0) + value
-
     def _write_episode(self, member: int) -> None:
         """Put the finished episode on disk, and its returns and mean metrics in the history."""
         episode, rewards = self._present_episode(member)
@@ -188,13 +188,7 @@ class Collection:
         self.episodes[member] += 1
         row: dict[str, float] = {"step": self.step, "episode": self.episodes[member] - 1}
         row |= {f"return_{task}": float(values.sum()) for task, values in rewards.items()}
-        if self._updates[member] > 0:
-            means = {
-                key: total[member] / self._updates[member] for key, total in self._sums.items()
-            }
-            row |= {key: float(value) for key, value in means.items()}
-            for total in (*self._sums.values(), self._updates):
-                total[member] = 0
+        row |= self.engine.take_means(member) if self.engine else {}
         row["physics_errors"] = self.physics_errors[member]
         self.physics_errors[member] = 0
         self.history[member].append(row)
@@ -210,7 +204,7 @@ class Collection:
             "step": self.step,
             "agent": self.agent.state() if self.agent else {},
             "exploration": self.exploration.state(),
-            "draws": self.draws.state(),
+            "engine": self.engine.state() if self.engine else {},
             "skill_draws": self.skill_draws.state(),
             "skills": torch.from_numpy(np.array(self.skills)),
             "physics_errors": self.physics_errors,
@@ -218,18 +212,16 @@ class Collection:
             "recorders": [recorder.state() for recorder in self.recorders],
             "episodes": self.episodes,
             "history": self.history,
-            "sums": self._sums,
-            "updates": self._updates,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from `state()`: the next steps are the same to the bit."""
         self.step, self.episodes = state["step"], state["episodes"]
-        self.history, self._sums, self._updates = state["history"], state["sums"], state["updates"]
-        if self.agent:
+        self.history = state["history"]
+        if self.engine:
             self.agent.restore(state["agent"])
+            self.engine.restore(state["engine"])
         self.exploration.restore(state["exploration"])
-        self.draws.restore(state["draws"])
         self.skill_draws.restore(state["skill_draws"])
         self.skills = list(state["skills"].numpy())
         self.physics_errors = state["physics_errors"]

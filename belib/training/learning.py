@@ -10,8 +10,10 @@ import pandas as pd
 import torch
 
 from belib import datasets, paths, results
+from belib.actor_critic import Metrics
 from belib.config import OfflineConfig
 from belib.datasets import Dataset, DatasetError
+from belib.engine import Engine
 from belib.offline import LEARNERS
 from belib.replay import Replay
 from belib.streams import Streams
@@ -19,6 +21,9 @@ from belib.training.evaluation import Evaluator
 
 _DIVERGED = 100
 """Values this many times above what the rewards allow are of no use, whatever comes after them."""
+
+_LOOK_EVERY = 100
+"""Updates between looks for divergence: each waits for all that a card has been given to do."""
 
 _LEAST_REWARD = 0.01
 """What rewards are taken to be worth at least: networks begin with values of about 1, even where a
@@ -43,33 +48,35 @@ class Learning:
         self.evaluator = Evaluator(tasks, seeds, self.config.eval_episodes)
         sizes = (self.evaluator.obs_dim, self.evaluator.action_dim)
         check_sizes(self.config, dataset, sizes)
-        self.replay, self.bound = load_replay(configs, dataset, sizes)
+        replay, self.bound = load_replay(configs, dataset, sizes)
         self.learner = LEARNERS[self.config.algorithm](*sizes, configs)
-        self.draws = Streams(seeds, "replay")
+        draws = Streams(seeds, "replay")
+        self.engine = Engine(self.learner, replay, self.config.batch_size, draws)
         self.step = 0
-        self.metrics: dict[str, torch.Tensor] = {}
         self.returns: list[list[dict[str, Any]]] = [[] for _ in configs]
         self.diverged: list[int | None] = [None] * len(configs)
-        """The update at which a member's numbers stopped being finite or of any use."""
+        """The update by which a member's numbers had stopped being finite or of any use."""
         self.revision = paths.git_revision()
 
     def advance(self) -> None:
         """One update of every member; an evaluation every `eval_every` updates and at the end."""
-        batch = self.replay.sample(self.config.batch_size, self.draws)
-        self.metrics = self.learner.update(batch)
+        self.engine.step()
         self.step += 1
-        self._stop_the_diverged()
-        if self.step % self.config.eval_every == 0 or self.step == self.config.num_steps:
-            self._evaluate()
+        evaluated = self.step % self.config.eval_every == 0 or self.step == self.config.num_steps
+        if evaluated or self.step % _LOOK_EVERY == 0:
+            metrics = self.engine.latest()
+            self._stop_the_diverged(metrics)
+            if evaluated:
+                self._evaluate(metrics)
 
-    def _stop_the_diverged(self) -> None:
+    def _stop_the_diverged(self, metrics: Metrics) -> None:
         """Clear members whose numbers are not finite or whose values exceed all reason.
 
         The others go on: members meet in no product, so that NaN does not pass from one to another.
         """
-        numbers = torch.stack(list(self.metrics.values()))  # (metrics, M)
-        values = self.metrics.get("value", numbers[0]).abs()
-        limit = _DIVERGED * self.bound if "value" in self.metrics else math.inf
+        numbers = torch.stack(list(metrics.values()))  # (metrics, M)
+        values = metrics.get("value", numbers[0]).abs()
+        limit = _DIVERGED * self.bound if "value" in metrics else math.inf
         for member in torch.nonzero(~numbers.isfinite().all(0) | (values > limit))[:, 0].tolist():
             self.learner.clear(member)
             if self.diverged[member] is None:
@@ -77,16 +84,16 @@ class Learning:
                 config = self.configs[member]
                 print(
                     f"{config.variant} on {config.dataset}, {config.task}, seed {config.seed}: "
-                    f"diverged at update {self.step} (value {values[member]:.3g}, at most "
+                    f"diverged by update {self.step} (value {values[member]:.3g}, at most "
                     f"{self.bound:.3g} can be earned) and is stopped; its later rows say so"
                 )
 
-    def _evaluate(self) -> None:
+    def _evaluate(self, metrics: Metrics) -> None:
         policy = lambda obs: self.learner.act(obs, explore=False)  # noqa: E731
         returns = self.evaluator(policy, self.step)
         for member, config in enumerate(self.configs):
             found = {"upright": float(self.evaluator.upright[member])}
-            numbers = {key: float(value[member]) for key, value in self.metrics.items()}
+            numbers = {key: float(value[member]) for key, value in metrics.items()}
             if self.diverged[member] is not None:
                 found |= {"status": "diverged", "return": math.nan}
                 numbers = dict.fromkeys(numbers, math.nan)
@@ -116,8 +123,7 @@ class Learning:
             "step": self.step,
             "data": self.data,
             "learner": self.learner.state(),
-            "draws": self.draws.state(),
-            "metrics": self.metrics,
+            "engine": self.engine.state(),
             "returns": self.returns,
             "diverged": self.diverged,
         }
@@ -128,10 +134,9 @@ class Learning:
         Raises DatasetError where the dataset is not the one that the run began with.
         """
         check_data(state["data"], self.data)
-        self.step, self.metrics, self.returns = state["step"], state["metrics"], state["returns"]
-        self.diverged = state["diverged"]
+        self.step, self.returns, self.diverged = state["step"], state["returns"], state["diverged"]
         self.learner.restore(state["learner"])
-        self.draws.restore(state["draws"])
+        self.engine.restore(state["engine"])
 
 
 def identity(dataset: Dataset) -> dict[str, Any]:

@@ -55,10 +55,11 @@ class ActorCritic(nn.Module):
 
     def to(self, device: torch.device) -> Self:
         """Move everything: networks, moments, and where random numbers are needed."""
-        for optimizer in self.optimizers.values():
-            optimizer.to(device)
+        super().to(device)
+        for name, optimizer in self.optimizers.items():
+            optimizer.move_with(getattr(self, name).parameters())
         self.streams.device = torch.device(device)
-        return super().to(device)
+        return self
 
     @torch.no_grad()
     def act(self, obs: Tensor, *, explore: bool) -> Tensor:

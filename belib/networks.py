@@ -186,8 +186,10 @@ class Adam:
             maximize=False,
         )
 
-    def to(self, device: torch.device) -> None:
-        """Move moments and steps to where the parameters are."""
+    def move_with(self, parameters: Iterable[nn.Parameter]) -> None:
+        """Continue with the same parameters on another device."""
+        self.parameters = list(parameters)
+        device = self.parameters[0].device
         self.means = [each.to(device) for each in self.means]
         self.squares = [each.to(device) for each in self.squares]
         self.steps = self.steps.to(device)

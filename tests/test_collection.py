@@ -72,7 +72,7 @@ def test_smm_keeps_a_skill_an_episode_and_shows_it_to_the_agent(small_pretrain, 
         assert z.dtype == np.float32
         assert (np.array(seen[1000 * number : 1000 * (number + 1)])[:, 24:] == z[0]).all()
     assert len({tuple(z[0]) for z in skills}) > 1
-    batch = work.replay.sample(200, work.draws)
+    batch = work.replay.sample(200, work.engine.draws)
     assert torch.equal(batch.obs[..., 24:], batch.next_obs[..., 24:])
 
 
@@ -120,7 +120,7 @@ def test_every_breakdown_is_counted_and_resumed_after(small_pretrain, tmp_path, 
     for _ in range(900):
         for each in (work, again):
             each.advance()
-    one, two = (w.replay.sample(500, w.draws) for w in (work, again))
+    one, two = (w.replay.sample(500, w.engine.draws) for w in (work, again))
     assert all(torch.equal(a, b) for a, b in zip(one, two, strict=True))
 
 
@@ -146,11 +146,11 @@ def test_terminals_are_stored_as_they_are_and_learnt_by_convention(
         work.advance()
     for file in sorted((folder / "buffer").glob("*.npz")):
         assert (datasets.read_episode(file)["discount"][1:] == 0).all()
-    assert (work.replay.sample(50, work.draws).discount == np.float32(known * 0.99**3)).all()
+    assert (work.replay.sample(50, work.engine.draws).discount == np.float32(known * 0.99**3)).all()
     state = work.state()
     again = Collection([config], [folder])
     again.restore(state)
-    one, two = (w.replay.sample(50, w.draws) for w in (work, again))
+    one, two = (w.replay.sample(50, w.engine.draws) for w in (work, again))
     assert all(torch.equal(a, b) for a, b in zip(one, two, strict=True))
 
 
@@ -166,7 +166,7 @@ def test_a_small_memory_continues_from_its_last_rows_alone(small_pretrain, tmp_p
         next(folder.glob(f"buffer/episode_{number:06d}*")).write_bytes(b"")
     again = Collection([config], [folder])
     again.restore(work.state())
-    one, two = (w.replay.sample(500, w.draws) for w in (work, again))
+    one, two = (w.replay.sample(500, w.engine.draws) for w in (work, again))
     assert all(torch.equal(a, b) for a, b in zip(one, two, strict=True))
 
 
@@ -184,7 +184,7 @@ def test_the_online_reference_learns_the_tasks_reward(small_pretrain, tmp_path):
     np.testing.assert_array_equal(stored, stand.astype(np.float32))  # the file's stays the same
     again = Collection([config], [folder])
     again.restore(work.state())
-    one, two = (w.replay.sample(500, w.draws) for w in (work, again))
+    one, two = (w.replay.sample(500, w.engine.draws) for w in (work, again))
     assert all(torch.equal(a, b) for a, b in zip(one, two, strict=True))
 
 

@@ -124,3 +124,16 @@ def test_tensors_are_searched_in_full_precision_within_bfloat16_code():
     with torch.autocast("cpu", torch.bfloat16):
         found = knn_distances(x, k=5)
     assert torch.equal(found, knn_distances(x, k=5))
+
+
+@pytest.mark.parametrize("exclude_self", [True, False])
+def test_the_search_of_a_card_finds_the_same(exclude_self, monkeypatch):
+    """It measures all pairs that the product selects again; on a CPU, only the close ones."""
+    x = torch.randn(2, 200, 48, generator=torch.Generator().manual_seed(0))
+    x[:, :20] = x[:, 20:40] + 1e-4
+    x[:, 40] = x[:, 41]
+    expected = knn_distances(x, k=5, exclude_self=exclude_self)
+    monkeypatch.setattr(knn, "_on_card", lambda x: True)
+    found = knn_distances(x, k=5, exclude_self=exclude_self)
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=0)
+    assert (found[:, 40, 0] == 0).all()

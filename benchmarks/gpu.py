@@ -1,0 +1,249 @@
+"""One card, at most 6 minutes: is it right, how fast, and how long would the paper's grid take.
+
+`python benchmarks/gpu.py` writes results/gpu.csv with the card's name. It compares losses on the
+card with those on the CPU and captured steps with eager ones, times an update of every collector
+and learner at the paper's shapes, collects Walker data for a minute, and adds the hours up line by
+line. `--cpu --tiny` runs the same code at sizes of seconds, to see that it runs: no number of that
+means anything.
+"""
+
+import argparse
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor, nn
+
+from belib import engine, machine
+from belib.config import OfflineConfig, PretrainConfig, paper_grid
+from belib.engine import Engine
+from belib.envs import Environment, domain_sizes, primal_task
+from belib.offline import LEARNERS
+from belib.paths import ROOT, git_revision, write_text
+from belib.replay import Replay
+from belib.streams import Streams
+from belib.training.collection import AGENTS, Collection
+
+COLLECTORS, OFFLINE = ("behavioral", "rnd", "smm"), ("td3", "cql", "crr")
+MEMBERS, STEPS = (1, 5, 15, 17, 32), 20
+TARGETS = {("behavioral", 1): 1.2, ("behavioral", 17): 8, ("td3", 15): 3, ("cql", 15): 9}
+TINY = {"hidden_dim": 16, "batch_size": 32}
+FILL, FLOATS = Streams.fill, ("float32", "tf32")
+
+
+def make(name: str, members: int, device: torch.device, domain: str = "walker", **sizes: Any):
+    """An engine with members of one collector or learner, and random transitions to learn from."""
+    found, n_step = domain_sizes(domain), 3 if name in AGENTS else 1
+    if name in AGENTS:
+        sizes |= {"objective": name, "task": f"{domain}_walk" if name == "task" else ""}
+        configs = [PretrainConfig(seed=seed, **sizes) for seed in range(members)]
+    else:
+        configs = [OfflineConfig(algorithm=name, seed=seed, **sizes) for seed in range(members)]
+    skills = configs[0].skill_dim if name == "smm" else 0
+    dims = (found["observation"] + skills, found["action"])
+    learner = {**AGENTS, **LEARNERS}[name](*dims, configs)
+    replay = Replay(members, 3000, *dims, n_step=n_step, discount=0.99)
+    widths = {"observation": dims[0], "action": dims[1], "reward": 1, "discount": 1}
+    for source in range(members):
+        random = np.random.default_rng(source)
+        episode = {key: random.uniform(-1, 1, (2501, width)) for key, width in widths.items()}
+        episode["observation"][:, dims[0] - skills :] = np.eye(skills)[0] if skills else 0
+        replay.add_episode(source, {**episode, "discount": np.ones((2501, 1))})
+    draws = Streams(range(members), "replay")
+    return Engine(learner, replay, configs[0].batch_size, draws, device)
+
+
+def wait(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def as_on_cpu(self: Streams, numbers: Tensor, distribution: Any) -> Tensor:
+    """Noise that a CPU would draw, so that card and CPU can be compared."""
+    return numbers.copy_(FILL(self, torch.empty(numbers.shape), distribution))
+
+
+def agreement(name: str, device: torch.device, precision: str, **sizes: Any) -> dict:
+    """Largest differences of metrics after 8 updates: card from CPU, captured from eager."""
+    sizes = {**sizes, "precision": precision}
+    with patch.object(Streams, "fill", as_on_cpu):
+        runs = [make(name, 2, d, **sizes) for d in (device, torch.device("cpu"), device)]
+        for work in runs[:2]:
+            for _ in range(8):
+                work.step()
+        with patch.object(engine, "capture", lambda step, device: step):
+            for _ in range(8):
+                runs[2].step()
+    captured, cpu, eager = (work.latest() for work in runs)
+    row = {"what": "agreement", "name": name, "members": 2, "precision": precision}
+    for other, found in (("from_cpu", cpu), ("from_eager", eager)):
+        pairs = [(captured[key], found[key]) for key in captured]
+        row[other] = max(float(((a - b).abs() / (1 + b.abs())).max()) for a, b in pairs)
+    return row
+
+
+@contextmanager
+def quick_weights() -> Iterator[None]:
+    """Orthogonal weights take most of the minutes and change no time: normal ones stand for them."""
+    with patch.object(nn.init, "orthogonal_", lambda x, generator: x.normal_(generator=generator)):
+        yield
+
+
+def update_time(name: str, members: int, device: torch.device, **sizes: Any) -> float:
+    """Median milliseconds of an update, captured where there is a card."""
+    with quick_weights():
+        work = make(name, members, device, **sizes)
+    for _ in range(5):
+        work.step()
+    found = []
+    for _ in range(5):
+        wait(device)
+        begun = time.perf_counter()
+        for _ in range(STEPS // 5):
+            work.step()
+        wait(device)
+        found.append((time.perf_counter() - begun) / (STEPS // 5))
+    return 1e3 * sorted(found)[2]
+
+
+def update_rows(device: torch.device, members: tuple[int, ...], **sizes: Any) -> Iterator[dict]:
+    """Every collector and learner in bfloat16 at all members, in the other precisions at few."""
+    cases = [(n, m, "bfloat16", "walker") for n in (*COLLECTORS, *OFFLINE) for m in members]
+    few = [("behavioral", members[-2]), ("td3", members[-3])] if len(members) > 2 else [("td3", 1)]
+    cases += [(n, m, p, "walker") for n, m in few for p in FLOATS]
+    cases += [(n, members[-1] // 2, "bfloat16", "walker") for n in ("task", "td3_bc", "bc")]
+    quadruped = [("behavioral", 17), ("rnd", 1), ("smm", 1), *((n, 10) for n in OFFLINE)]
+    cases += [(n, min(m, members[-1]), "bfloat16", "quadruped") for n, m in quadruped]
+    for name, count, precision, domain in cases:
+        ms = update_time(name, count, device, domain=domain, precision=precision, **sizes)
+        row = {"what": "update", "name": name, "members": count, "precision": precision}
+        target = TARGETS.get((name, count)) if domain == "walker" and not sizes else None
+        yield {**row, "domain": domain, "ms": ms, "target_ms": target}
+
+
+def collection_row(device: torch.device, members: int, seconds: float, **sizes: Any) -> dict:
+    """Real Walker data by APT's members for some seconds: milliseconds an environment step."""
+    sizes = {"random_steps": 400, "num_steps": 50_000, "precision": "bfloat16", **sizes}
+    configs = [PretrainConfig(seed=seed, **sizes) for seed in range(members)]
+    with tempfile.TemporaryDirectory() as folder:
+        work = Collection(configs, [Path(folder) / config.dataset for config in configs])
+        while work.step < 450:  # learning, and captured
+            work.advance()
+        wait(device)
+        first, begun = work.step, time.perf_counter()
+        while time.perf_counter() - begun < seconds:
+            work.advance()
+        wait(device)
+        ms = 1e3 * (time.perf_counter() - begun) / (work.step - first)
+    row = {"what": "collection", "name": "behavioral", "members": members}
+    return {**row, "precision": "bfloat16", "domain": "walker", "ms": ms}
+
+
+def environment_ms(domain: str, steps: int) -> float:
+    """Milliseconds of one environment step, on this machine's CPU."""
+    env = Environment(primal_task(domain), 0)
+    env.reset()
+    actions = np.random.default_rng(0).uniform(-1, 1, (steps, env.action_dim))
+    begun = time.perf_counter()
+    for action in actions:
+        env.step(action)
+    return 1e3 * (time.perf_counter() - begun) / steps
+
+
+def grid_rows(table: pd.DataFrame, env: dict[str, float]) -> Iterator[dict]:
+    """Hours of each part of the paper's grid, from an update's and an environment step's ms."""
+    measured = table[(table["what"] == "update") & (table["precision"] == "bfloat16")]
+    for domain in ("walker", "quadruped"):
+        configs = [c for c in paper_grid("paper", domain=domain) if c.objective != "random"]
+        own = measured[measured["domain"] == domain]
+        groups = {(AGENTS[c.objective], c.num_steps): [] for c in configs}
+        for config in configs:
+            groups[AGENTS[config.objective], config.num_steps].append(config)
+        for (agent, steps), group in groups.items():
+            name = "behavioral" if agent is AGENTS["behavioral"] else group[0].objective
+            ms, m = update_ms(own, name, len(group)), len(group)
+            # Every second step's update runs while its environments step.
+            pair = m * env[domain] + max(ms, m * env[domain])
+            text = (
+                f"{steps} steps / 2 x ({m} x {env[domain]:.3f} + the longer of that and {ms:.2f})"
+            )
+            yield hours_row(f"collect {domain}, {agent.__name__} x {m}", text, steps / 2 * pair)
+        tasks, policies = (3, 15) if domain == "walker" else (2, 10)
+        for name in OFFLINE:
+            ms = update_ms(own, name, policies)
+            text = f"17 datasets x 100,000 updates x {ms:.2f} ms"
+            what = f"{domain}, {name} x {policies} ({tasks} tasks, 5 seeds)"
+            yield hours_row(f"learn {what}", text, 17e5 * ms)
+            evaluated = 10 * 10 * 1000 * policies
+            text = f"17 x 10 evaluations x 10 episodes x 1000 x {policies} x {env[domain]:.3f} ms"
+            yield hours_row(f"evaluate {what}", text, 17 * evaluated * env[domain])
+
+
+def update_ms(measured: pd.DataFrame, name: str, members: int) -> float:
+    """Of the smallest measured number of members that is enough, or in proportion to the largest."""
+    own = measured[measured["name"] == name].set_index("members")["ms"].sort_index()
+    enough = own[own.index >= members]
+    return float(enough.iloc[0]) if len(enough) else float(own.iloc[-1] * members / own.index[-1])
+
+
+def hours_row(name: str, arithmetic: str, ms: float) -> dict:
+    hours = ms / 3.6e6
+    print(f"{hours:7.2f} h  {name}: {arithmetic}", flush=True)
+    return {"what": "grid", "name": name, "hours": hours}
+
+
+def run(device: torch.device, tiny: bool) -> pd.DataFrame:
+    """All rows; printed as they are found."""
+    sizes = dict(TINY) if tiny else {}
+    small = sizes or {"hidden_dim": 256, "batch_size": 256}
+    rows = []
+    for name in (*COLLECTORS, *OFFLINE):
+        for precision in ("float32",) if tiny else ("float32", "bfloat16"):
+            rows.append(agreement(name, device, precision, **small))
+            print(rows[-1], flush=True)
+    for row in update_rows(device, (1, 2) if tiny else MEMBERS, **sizes):
+        rows.append(row)
+        print({key: value for key, value in row.items() if value is not None}, flush=True)
+    rows.append(collection_row(device, 2 if tiny else 17, 0.5 if tiny else 60, **sizes))
+    print(rows[-1], flush=True)
+    env = {
+        domain: environment_ms(domain, 50 if tiny else 2000) for domain in ("walker", "quadruped")
+    }
+    print(f"an environment step: {env} ms", flush=True)
+    grid = list(grid_rows(pd.DataFrame(rows), env))
+    print(f"{sum(row['hours'] for row in grid):7.2f} h  in all")
+    return pd.DataFrame(rows + grid)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cpu", action="store_true", help="on the CPU, in the card's place")
+    parser.add_argument("--tiny", action="store_true", help="sizes of seconds: does it run?")
+    parser.add_argument("--out", type=Path, help="instead of a card's results/gpu.csv")
+    options = parser.parse_args(arguments)
+    if not options.cpu and not torch.cuda.is_available():
+        parser.error("no CUDA card was found: --cpu --tiny shows that the script runs")
+    device = torch.device("cpu" if options.cpu else "cuda")
+    card = "CPU" if options.cpu else torch.cuda.get_device_name()
+    begun = time.perf_counter()
+    with patch.object(machine, "device", lambda: device):
+        table = run(device, options.tiny)
+    scale = "tiny sizes, not a measurement" if options.tiny else "the paper's sizes"
+    minutes = (time.perf_counter() - begun) / 60
+    head = (
+        f"# belib {git_revision()}; {card}; torch {torch.__version__}; {scale}; {minutes:.1f} min\n"
+    )
+    out = options.out or (None if options.cpu or options.tiny else ROOT / "results" / "gpu.csv")
+    if out:
+        write_text(out, head + table.to_csv(index=False, float_format="%.4g"))
+
+
+if __name__ == "__main__":
+    main()

@@ -63,6 +63,7 @@ class Replay:
         members: Sequence[tuple[int, int]] | None = None,
     ):
         self.capacity, self.n_step, self.discount = capacity, n_step, discount
+        self.obs_dim = obs_dim
         self._split = (obs_dim, action_dim, rewards, 1)
         self._rows = torch.zeros(sources * capacity, sum(self._split))
         self._waiting: list[tuple[np.ndarray, np.ndarray]] = []  # places and rows, on the CPU

@@ -8,9 +8,10 @@ means anything.
 """
 
 import argparse
+import statistics
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ from belib.streams import Streams
 from belib.training.collection import AGENTS, Collection
 
 COLLECTORS, OFFLINE = ("behavioral", "rnd", "smm"), ("td3", "cql", "crr")
-MEMBERS, STEPS = (1, 5, 15, 17, 32), 20
+MEMBERS, DOMAINS = (1, 5, 15, 17, 32), ("walker", "quadruped")
 TARGETS = {("behavioral", 1): 1.2, ("behavioral", 17): 8, ("td3", 15): 3, ("cql", 15): 9}
 TINY = {"hidden_dim": 16, "batch_size": 32}
 FILL, FLOATS = Streams.fill, ("float32", "tf32")
@@ -91,26 +92,33 @@ def agreement(name: str, device: torch.device, precision: str, **sizes: Any) -> 
 
 @contextmanager
 def quick_weights() -> Iterator[None]:
-    """Orthogonal weights take most of the minutes and change no time: normal ones stand for them."""
+    """Normal weights for orthogonal ones, which take most of the minutes and change no time."""
     with patch.object(nn.init, "orthogonal_", lambda x, generator: x.normal_(generator=generator)):
         yield
 
 
-def update_time(name: str, members: int, device: torch.device, **sizes: Any) -> float:
-    """Median milliseconds of an update, captured where there is a card."""
-    with quick_weights():
-        work = make(name, members, device, **sizes)
-    for _ in range(5):
-        work.step()
+def milliseconds(call: Callable[[], Any], device: torch.device, calls: int) -> float:
+    """Median of five rounds of some calls, a call; what a card was given to do is waited for."""
     found = []
     for _ in range(5):
         wait(device)
         begun = time.perf_counter()
-        for _ in range(STEPS // 5):
-            work.step()
+        for _ in range(calls):
+            call()
         wait(device)
-        found.append((time.perf_counter() - begun) / (STEPS // 5))
-    return 1e3 * sorted(found)[2]
+        found.append(1e3 * (time.perf_counter() - begun) / calls)
+    return statistics.median(found)
+
+
+def times(name: str, members: int, device: torch.device, calls: int, **sizes: Any) -> dict:
+    """Of an update, captured where there is a card, and of actions for ten observations each."""
+    with quick_weights():
+        work = make(name, members, device, **sizes)
+    for _ in range(5):
+        work.step()
+    obs = torch.zeros(members, 10, work.replay.obs_dim)
+    act = lambda: work.learner.act(obs, explore=False)  # noqa: E731
+    return {"ms": milliseconds(work.step, device, calls), "act_ms": milliseconds(act, device, 10)}
 
 
 def update_rows(device: torch.device, members: tuple[int, ...], **sizes: Any) -> Iterator[dict]:
@@ -122,10 +130,11 @@ def update_rows(device: torch.device, members: tuple[int, ...], **sizes: Any) ->
     quadruped = [("behavioral", 17), ("rnd", 1), ("smm", 1), *((n, 10) for n in OFFLINE)]
     cases += [(n, min(m, members[-1]), "bfloat16", "quadruped") for n, m in quadruped]
     for name, count, precision, domain in cases:
-        ms = update_time(name, count, device, domain=domain, precision=precision, **sizes)
+        options = {"domain": domain, "precision": precision, **sizes}
         row = {"what": "update", "name": name, "members": count, "precision": precision}
+        row |= times(name, count, device, 1 if sizes else 4, **options)
         target = TARGETS.get((name, count)) if domain == "walker" and not sizes else None
-        yield {**row, "domain": domain, "ms": ms, "target_ms": target}
+        yield {**row, "domain": domain, "target_ms": target}
 
 
 def collection_row(device: torch.device, members: int, seconds: float, **sizes: Any) -> dict:
@@ -158,9 +167,9 @@ def environment_ms(domain: str, steps: int) -> float:
 
 
 def grid_rows(table: pd.DataFrame, env: dict[str, float]) -> Iterator[dict]:
-    """Hours of each part of the paper's grid, from an update's and an environment step's ms."""
+    """Hours of each part of the paper's grid, from ms of an update, of acting, of an env's step."""
     measured = table[(table["what"] == "update") & (table["precision"] == "bfloat16")]
-    for domain in ("walker", "quadruped"):
+    for domain in DOMAINS:
         configs = [c for c in paper_grid("paper", domain=domain) if c.objective != "random"]
         own = measured[measured["domain"] == domain]
         groups = {(AGENTS[c.objective], c.num_steps): [] for c in configs}
@@ -168,29 +177,29 @@ def grid_rows(table: pd.DataFrame, env: dict[str, float]) -> Iterator[dict]:
             groups[AGENTS[config.objective], config.num_steps].append(config)
         for (agent, steps), group in groups.items():
             name = "behavioral" if agent is AGENTS["behavioral"] else group[0].objective
-            ms, m = update_ms(own, name, len(group)), len(group)
+            m, act, ms = len(group), *in_ms(own, name, len(group))
             # Every second step's update runs while its environments step.
-            pair = m * env[domain] + max(ms, m * env[domain])
-            text = (
-                f"{steps} steps / 2 x ({m} x {env[domain]:.3f} + the longer of that and {ms:.2f})"
-            )
+            pair = 2 * act + m * env[domain] + max(ms, m * env[domain])
+            text = f"{steps} steps / 2 x (2 x {act:.3f} + {m} x {env[domain]:.3f} + "
+            text += f"the longer of that and {ms:.2f})"
             yield hours_row(f"collect {domain}, {agent.__name__} x {m}", text, steps / 2 * pair)
         tasks, policies = (3, 15) if domain == "walker" else (2, 10)
         for name in OFFLINE:
-            ms = update_ms(own, name, policies)
+            act, ms = in_ms(own, name, policies)
             text = f"17 datasets x 100,000 updates x {ms:.2f} ms"
             what = f"{domain}, {name} x {policies} ({tasks} tasks, 5 seeds)"
             yield hours_row(f"learn {what}", text, 17e5 * ms)
-            evaluated = 10 * 10 * 1000 * policies
-            text = f"17 x 10 evaluations x 10 episodes x 1000 x {policies} x {env[domain]:.3f} ms"
-            yield hours_row(f"evaluate {what}", text, 17 * evaluated * env[domain])
+            text = f"17 x 10 evaluations x 1000 x ({act:.3f} + 10 x {policies} x {env[domain]:.3f})"
+            step = act + 10 * policies * env[domain]
+            yield hours_row(f"evaluate {what}", text, 17 * 10 * 1000 * step)
 
 
-def update_ms(measured: pd.DataFrame, name: str, members: int) -> float:
-    """Of the smallest measured number of members that is enough, or in proportion to the largest."""
-    own = measured[measured["name"] == name].set_index("members")["ms"].sort_index()
+def in_ms(measured: pd.DataFrame, name: str, members: int) -> tuple[float, float]:
+    """Acting and updating, of the fewest measured members that are enough, or in proportion."""
+    own = measured[measured["name"] == name].set_index("members")[["act_ms", "ms"]].sort_index()
     enough = own[own.index >= members]
-    return float(enough.iloc[0]) if len(enough) else float(own.iloc[-1] * members / own.index[-1])
+    found = enough.iloc[0] if len(enough) else own.iloc[-1] * members / own.index[-1]
+    return float(found["act_ms"]), float(found["ms"])
 
 
 def hours_row(name: str, arithmetic: str, ms: float) -> dict:
@@ -213,9 +222,7 @@ def run(device: torch.device, tiny: bool) -> pd.DataFrame:
         print({key: value for key, value in row.items() if value is not None}, flush=True)
     rows.append(collection_row(device, 2 if tiny else 17, 0.5 if tiny else 60, **sizes))
     print(rows[-1], flush=True)
-    env = {
-        domain: environment_ms(domain, 50 if tiny else 2000) for domain in ("walker", "quadruped")
-    }
+    env = {domain: environment_ms(domain, 50 if tiny else 2000) for domain in DOMAINS}
     print(f"an environment step: {env} ms", flush=True)
     grid = list(grid_rows(pd.DataFrame(rows), env))
     print(f"{sum(row['hours'] for row in grid):7.2f} h  in all")
@@ -237,9 +244,8 @@ def main(arguments: list[str] | None = None) -> None:
         table = run(device, options.tiny)
     scale = "tiny sizes, not a measurement" if options.tiny else "the paper's sizes"
     minutes = (time.perf_counter() - begun) / 60
-    head = (
-        f"# belib {git_revision()}; {card}; torch {torch.__version__}; {scale}; {minutes:.1f} min\n"
-    )
+    head = f"# belib {git_revision()}; {card}; torch {torch.__version__}; {scale}; "
+    head += f"{minutes:.1f} minutes\n"
     out = options.out or (None if options.cpu or options.tiny else ROOT / "results" / "gpu.csv")
     if out:
         write_text(out, head + table.to_csv(index=False, float_format="%.4g"))

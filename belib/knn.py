@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 from threadpoolctl import ThreadpoolController
 from torch import Tensor
+from torch.nn import functional
 
 from belib.machine import products
 
@@ -149,12 +150,14 @@ def _closest(x: NDArray, start: int, row: NDArray, column: NDArray, k: int) -> N
 
 def _search_tensor(x: Tensor, k: int, exclude_self: bool) -> Tensor:
     """(n, k) or (M, n, k) Euclidean distances in x's own precision."""
+    if not exclude_self:  # the point itself comes first, and then the k - 1 nearest others
+        return functional.pad(_search_tensor(x, k - 1, True), (1, 0))
     points = x if x.dim() == 3 else x[None]
     squared, norms = _squared_distances(points)
     if not _on_card(x) and not torch.isfinite(norms).all():
         raise ValueError("points must be finite, got NaN or inf (or coordinates that overflow)")
     # The own index is masked, never recognised by its distance, which need not come out smallest.
-    squared.diagonal(dim1=1, dim2=2).fill_(torch.inf if exclude_self else -1.0)
+    squared.diagonal(dim1=1, dim2=2).fill_(torch.inf)
     nearest, index = squared.topk(k, largest=False)
     if _on_card(x):
         return _recomputed(points, index).reshape(*x.shape[:-1], k)
@@ -187,8 +190,8 @@ def _refined(points: Tensor, squared: Tensor, index: Tensor, scale: Tensor) -> T
 
 def _recomputed(points: Tensor, index: Tensor) -> Tensor:
     """Distances in order, all from differences: which pairs are close need not be known."""
-    found = []
-    for column in index.unbind(-1):  # one neighbour of each at a time: memory for (M, n, d)
+    found = torch.empty(index.shape, dtype=points.dtype, device=points.device)
+    for place, column in enumerate(index.unbind(-1)):  # memory for (M, n, d), not (M, n, k, d)
         neighbour = points.gather(1, column[..., None].expand_as(points))
-        found.append((points - neighbour).square().sum(-1))
-    return torch.stack(found, -1).sqrt().sort(-1).values
+        found[..., place] = (points - neighbour).square().sum(-1)
+    return found.sqrt().sort(-1).values

@@ -162,13 +162,13 @@ class Replay:
 
     def transitions(self, start: Tensor) -> Batch:
         """The batch that begins at `draw`n places; nothing here depends on more than these."""
-        gathered = self._rows[(start[..., None] + self._ahead) % self.capacity + self._begin]
-        obs, action, reward, discount = gathered.split(self._split, -1)  # (M, B, n + 1, columns)
+        places = (start[..., None] + self._ahead) % self.capacity + self._begin  # (M, B, n + 1)
+        gathered = self._rows.index_select(0, places.flatten()).view(*places.shape, -1)
+        obs, action, reward, discount = gathered.split(self._split, -1)
         column = self._column.expand(*reward.shape[:-1], 1)
         reward = reward.gather(-1, column)[..., 1:, 0]
         through = (self.discount * discount[..., 1:, 0]).cumprod(-1)  # discount[t+1..t+j] gamma^j
-        before = torch.cat([torch.ones_like(through[..., :1]), through[..., :-1]], -1)
-        total = (reward * before).sum(-1)
+        total = reward[..., 0] + (reward[..., 1:] * through[..., :-1]).sum(-1)
         ends = obs[..., 0, :], action[..., 1, :], total, through[..., -1], obs[..., -1, :]
         return Batch(*ends, path=obs)
 

@@ -87,7 +87,7 @@ class ICM(nn.Module):
         Norms, not their squares, and gradients through both representations, as in URLB.
         """
         now, later = self.trunk(obs), self.trunk(next_obs)
-        predicted = self.forward_net(torch.cat([now, action], -1)).float()
+        predicted = self.forward_net(torch.cat([now, action.to(now.dtype)], -1)).float()
         inferred = self.inverse_net(torch.cat([now, later], -1)).float().tanh()
         forward_error = (later.float() - predicted).norm(dim=-1).mean(-1)
         inverse_error = (action - inferred).norm(dim=-1).mean(-1)

@@ -4,7 +4,7 @@ import math
 import pytest
 import yaml
 
-from belib import paths
+from belib import machine, paths
 from belib.config import (
     OfflineConfig,
     PretrainConfig,
@@ -174,3 +174,14 @@ def test_the_grid_takes_scales_and_overrides():
     }
     with pytest.raises(ValueError, match="scale must be one of"):
         paper_grid("huge")
+
+
+def test_precision_auto_says_what_it_became(monkeypatch):
+    for found, variant in (("bfloat16", "td3-bfloat16"), ("float32", "td3")):
+        monkeypatch.setattr(machine, "fastest_precision", lambda found=found: found)
+        config = OfflineConfig(precision="auto")
+        assert config.precision == found
+        assert config.variant == variant
+        assert f"precision: {found}" in config.to_yaml()
+    with pytest.raises(ValueError, match="precision must be one of float32, tf32, bfloat16, auto"):
+        OfflineConfig(precision="float16")

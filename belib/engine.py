@@ -4,6 +4,9 @@ Learners say what an update is and know nothing of this. Here it becomes a step 
 number: transitions and noise are drawn beforehand into memory that stays in place, metrics are
 summed where they are computed. On a CUDA card such a step is captured in a graph and from then on
 repeated as a whole, so that Python's and the kernels' starting times vanish.
+
+On CPUs products take most of a step, and `torch.compile` was no help: at fifteen members of 256
+units up to 10 % slower in float32, at most 13 % faster in bfloat16, after 15 s of compiling.
 """
 
 from collections.abc import Callable

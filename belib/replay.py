@@ -67,6 +67,7 @@ class Replay:
         self._split = (obs_dim, action_dim, rewards, 1)
         self._rows = torch.zeros(sources * capacity, sum(self._split))
         self._waiting: list[tuple[np.ndarray, np.ndarray]] = []  # places and rows, on the CPU
+        self._number_waiting = 0
         self._starts = np.zeros((sources, capacity), np.int64)  # a ring of valid starts, in order
         self._first = np.zeros(sources, np.int64)
         self.count = np.zeros(sources, np.int64)
@@ -118,9 +119,10 @@ class Replay:
         self._forget_before(source, written + n - self.capacity)
         position = (written + np.arange(n)) % self.capacity
         # Rows that wait have places of their own: together they never go once around.
-        if sum(len(rows) for _, rows in self._waiting) + n > min(self.capacity, _MOST_WAITING):
+        if self._number_waiting + n > min(self.capacity, _MOST_WAITING):
             self._write()
         self._waiting.append((source * self.capacity + position, block))
+        self._number_waiting += n
         # A start becomes valid n_step rows later and invalid as its own row is overwritten.
         length = self._length[source]
         new = written - length + np.arange(max(length, self.n_step), length + n) - self.n_step
@@ -144,7 +146,7 @@ class Replay:
         places, rows = (np.concatenate(part) for part in zip(*self._waiting, strict=True))
         places, rows = (to_device(torch.from_numpy(x), self._rows.device) for x in (places, rows))
         self._rows.index_copy_(0, places, rows)
-        self._waiting.clear()
+        self._waiting, self._number_waiting = [], 0
 
     def sample(self, batch_size: int, streams: Streams) -> Batch:
         """Draw uniformly over each member's valid starts; ValueError where a source has none."""

@@ -1,7 +1,8 @@
 """The stages: `pretrain` collects datasets, `train_offline` learns policies from them.
 
-Members of one call are trained in lockstep. A run that is killed at any moment and called again
-ends in the same bytes (on CPU, with the same number of threads); a finished one does nothing.
+Members of one call are trained in lockstep, on a CUDA card where torch finds one. A run that is
+killed at any moment and called again ends in the same bytes (on CPU, with the same number of
+threads); a finished one does nothing.
 """
 
 import multiprocessing

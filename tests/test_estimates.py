@@ -12,11 +12,11 @@ from belib import envs
 from belib.config import ALGORITHMS, OfflineConfig, PretrainConfig, paper_grid
 from belib.estimates import (
     ASSUMED,
-    _replay,
     count,
     estimate,
     estimate_groups,
     rates,
+    small_replay,
     update_seconds,
 )
 from belib.estimates.counting import Counting
@@ -50,7 +50,7 @@ def real_update(configs):
     offline = isinstance(config, OfflineConfig)
     made = LEARNERS[config.algorithm] if offline else AGENTS[config.objective]
     sizes = (WALKER[0] + (config.skill_dim if made is AGENTS["smm"] else 0), WALKER[1])
-    learner, replay = made(*sizes, configs), _replay(config, len(configs), sizes)
+    learner, replay = made(*sizes, configs), small_replay(config, len(configs), sizes, 5000)
     replay._rows.normal_()
     draws = Streams(range(len(configs)), "replay")
     return lambda: learner.update(replay.sample(config.batch_size, draws))

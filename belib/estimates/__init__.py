@@ -31,7 +31,7 @@ from belib.training.loop import fitting_threads
 EPISODE = 1000
 """Steps of an episode of dm_control's suite."""
 
-_PROCESS = 0.6e9  # bytes of a process that has imported everything and loaded a domain's tasks
+_PROCESS = 0.7e9  # bytes of a process that has imported everything and loaded a domain's tasks
 _ENVIRONMENT = 13e6  # bytes of an environment (Walker and Quadruped, measured)
 _MINUTES_BETWEEN_CHECKPOINTS = 5.0
 
@@ -49,8 +49,9 @@ class Estimate(NamedTuple):
 
     def __str__(self) -> str:
         how = "estimated on this machine" if self.source == "measured" else self.source
-        minutes = f"{self.minutes:.0f} min" if self.minutes >= 1 else "less than a minute"
-        return f"about {minutes}, {self.memory_gb:.1f} GB ({how})"
+        units = (("h", 60.0), ("min", 1.0), ("s", 1 / 60))
+        unit, length = next((u for u in units if self.minutes >= 2 * u[1]), units[-1])
+        return f"about {self.minutes / length:.0f} {unit}, {self.memory_gb:.1f} GB ({how})"
 
 
 class Counted(NamedTuple):
@@ -213,7 +214,7 @@ def _count(config: LearnerConfig, members: int) -> Counted:
     with Counting() as counting:
         learner: ActorCritic = agent(*dims, configs)
         state, draws = counting.live, Streams(range(members), "replay")
-        replay = _replay(config, members, dims)
+        replay = small_replay(config, members, dims)
         counting.operators.clear()
         learner.update(replay.sample(config.batch_size, draws))
         update = tuple(counting.operators.items())
@@ -223,12 +224,14 @@ def _count(config: LearnerConfig, members: int) -> Counted:
     return Counted(update, tuple(counting.operators.items()), counting.peak, state)
 
 
-def _replay(config: LearnerConfig, members: int, dims: tuple[int, int]) -> Replay:
-    """A memory of a few rows, which the time of a draw does not depend on."""
+def small_replay(
+    config: LearnerConfig, members: int, dims: tuple[int, int], rows: int = 8
+) -> Replay:
+    """A memory of one episode of zeros, as that of a run but for its size."""
     offline = isinstance(config, OfflineConfig)
     n_step = 1 if offline else config.n_step
     own = {"members": [(0, 0)] * members} if offline else {}
-    sources, rows = 1 if offline else members, n_step + 2
+    sources, rows = 1 if offline else members, n_step + rows
     replay = Replay(sources, rows, *dims, n_step=n_step, discount=config.discount, **own)
     parts = [np.zeros((rows, size), np.float32) for size in (*dims, 1, 1)]
     for source in range(sources):

@@ -19,9 +19,8 @@ from torch.utils.flop_counter import flop_registry
 # Operators that cost far more than their bytes say: random numbers, and orders.
 _DRAWS = {"randn", "rand", "randint", "normal_", "uniform_", "random_", "rand_like", "randn_like"}
 _ORDERS = {"topk", "sort", "argsort", "kthvalue"}
-# Their results are Python's own, or of a size that only the numbers tell: all that are hollow count
-# as 1 or True.
-_ANSWERS = {"_local_scalar_dense", "nonzero", "is_nonzero", "equal"}
+# Their results are Python's own: hollow numbers count as 1 or True.
+_ANSWERS = {"_local_scalar_dense", "is_nonzero", "equal"}
 
 THIN = 48
 """Products with an edge below this wait for their operands: first and last layers."""
@@ -43,7 +42,8 @@ class Operator(NamedTuple):
 class Counting(TorchDispatchMode):
     """Counts what runs in a `with` block, of which nothing is computed.
 
-    What depends on numbers is taken as if all were 1. Only torch's work is seen, not numpy's.
+    Where something depends on numbers, all are 1; searches for rare cases (`nonzero`) find none.
+    Only torch's work is seen, not numpy's.
     """
 
     def __init__(self) -> None:
@@ -89,6 +89,10 @@ class Counting(TorchDispatchMode):
             return tree_map(lambda x: self._kept(x, shape, device), found)
         if False:
             print("cat")
+        if _name(func) == "nonzero":
+            return self._kept(
+                torch.empty(0, dtype=torch.int64), torch.Size((0, args[0].dim())), device
+            )
         changes = {"device": "meta"} if "device" in _arguments(func) else {}
         changes |= {"generator": None} if kwargs.get("generator") is not None else {}
         found = func(*tree_map(_shape_only, args), **tree_map(_shape_only, kwargs | changes))

@@ -12,6 +12,7 @@ from belib import envs
 from belib.config import ALGORITHMS, OfflineConfig, PretrainConfig, paper_grid
 from belib.estimates import (
     ASSUMED,
+    card_rates,
     count,
     estimate,
     estimate_groups,
@@ -143,6 +144,19 @@ def test_what_is_assumed_is_called_so():
     assert "assumed: H100" in str(found)
     assert "estimated on this machine" in str(estimate(PretrainConfig.at_scale("smoke")))
     assert found.minutes < 60, "100,000 updates of one small network"
+
+
+def test_a_cards_table_corrects_what_is_assumed(tmp_path):
+    """A card that takes three times as long as assumed for all updates is expected to."""
+    file = tmp_path / "gpu.csv"
+    configs = [OfflineConfig(precision="bfloat16")] * 3
+    assumed = update_seconds(configs, rates=ASSUMED["H100"])
+    head = "# belib 0123; NVIDIA Something; torch 2\nwhat,name,members,precision,domain,ms\n"
+    file.write_text(f"{head}update,td3,3,bfloat16,walker,{3e3 * assumed}\n")
+    rates = card_rates(file)
+    assert update_seconds(configs, rates=rates) == pytest.approx(3 * assumed)
+    assert "measured on NVIDIA Something" in str(estimate(configs[0], rates=rates))
+    assert card_rates(tmp_path / "none.csv") is ASSUMED["H100"]
 
 
 def test_configs_that_do_not_go_together_are_refused():

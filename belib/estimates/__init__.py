@@ -5,26 +5,22 @@ for a second (`rates`): time = sum over operators of work / rate + overhead. Not
 run's own size, so that a whole grid's estimate takes seconds, and a GPU's can be made without one.
 """
 
-import functools
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import NamedTuple
 
-import numpy as np
 import torch
 
 from belib import envs, runs
-from belib.actor_critic import ActorCritic
 from belib.config import LearnerConfig, OfflineConfig, PretrainConfig, scales
-from belib.estimates.counting import Counting
-from belib.estimates.rates import ASSUMED as ASSUMED
-from belib.estimates.rates import Operators, Rates, step_seconds
+from belib.estimates.cards import ASSUMED as ASSUMED
+from belib.estimates.cards import card_rates as card_rates
+from belib.estimates.rates import Rates, step_seconds
 from belib.estimates.rates import calibrate as calibrate
-from belib.offline import LEARNERS
-from belib.replay import Replay
-from belib.streams import Streams
+from belib.estimates.shapes import Counted
+from belib.estimates.shapes import count as count
+from belib.estimates.shapes import small_replay as small_replay
 from belib.training.collection import AGENTS
 from belib.training.loop import fitting_threads
 
@@ -54,19 +50,6 @@ class Estimate(NamedTuple):
         return f"about {self.minutes / length:.0f} {unit}, {self.memory_gb:.1f} GB ({how})"
 
 
-class Counted(NamedTuple):
-    """What the members of a run do, counted once a shape."""
-
-    update: Operators
-    """Of drawing a batch and learning from it."""
-    act: Operators
-    """Of one call of the policy."""
-    peak: int
-    """Bytes of the networks, their optimisers, and all that is alive during an update."""
-    state: int
-    """Bytes of a checkpoint."""
-
-
 def estimate(
     configs: LearnerConfig | Sequence[LearnerConfig],
     *,
@@ -84,8 +67,7 @@ def estimate(
     """
     configs = [configs] if isinstance(configs, LearnerConfig) else list(configs)
     runs.check_members(configs)
-    with fitting_threads(configs):
-        rates = rates or calibrate(configs[0].precision)
+    rates = rates or _rates(configs)
     if isinstance(configs[0], OfflineConfig):
         return _learning(configs, rates, dataset_steps or _collected_steps(configs[0]))
     agents = [AGENTS[config.objective] for config in configs]
@@ -133,14 +115,15 @@ def update_seconds(
 ) -> float:
     """Seconds of one update of all members, the drawing of its batch included."""
     configs = [configs] if isinstance(configs, LearnerConfig) else list(configs)
+    return (rates or _rates(configs)).seconds(count(configs).update)
+
+
+def _rates(configs: Sequence[LearnerConfig]) -> Rates:
+    """Of what a run of these configs would use here: a card, or the threads that fit it."""
+    if torch.cuda.is_available():
+        return card_rates()
     with fitting_threads(configs):
-        rates = rates or calibrate(configs[0].precision)
-    return rates.seconds(count(configs).update)
-
-
-def count(configs: Sequence[LearnerConfig]) -> Counted:
-    """What one lockstep run's members do in an update and in an action."""
-    return _count(_shape(configs[0]), len(configs))
+        return calibrate(configs[0].precision)
 
 
 def _collection(configs: Sequence[PretrainConfig], rates: Rates) -> Estimate:
@@ -152,9 +135,9 @@ def _collection(configs: Sequence[PretrainConfig], rates: Rates) -> Estimate:
     counted = Counted((), (), 0, 0)
     if AGENTS[config.objective]:
         counted = count(configs)
-        learnt = max(0, config.num_steps - config.random_steps)
-        seconds += learnt / config.update_every * rates.seconds(counted.update)
-        seconds += learnt * rates.seconds(counted.act)
+        learnt, update = config.num_steps - config.random_steps, rates.seconds(counted.update)
+        update -= min(update, members * cost.collect) if rates.overlaps else 0.0
+        seconds += max(0, learnt) * (rates.seconds(counted.act) + update / config.update_every)
     if config.objective == "task":
         seconds += members * 10 * EPISODE * cost.step
     row = 4 * (sizes["observation"] + sizes["action"] + 2)
@@ -190,50 +173,3 @@ def _collected_steps(config: OfflineConfig) -> int:
     """Steps of a collection at the scale of an offline run, the paper's for an unknown one."""
     known = config.scale in scales(PretrainConfig.STAGE)
     return (PretrainConfig.at_scale(config.scale) if known else PretrainConfig()).num_steps
-
-
-def _shape(config: LearnerConfig) -> LearnerConfig:
-    """The config with all that makes no difference to an update's cost at its default."""
-    cost = {"seed": 0, "num_steps": 1, "scale": "", "learning_rate": 1e-4, "discount": 0.99}
-    if isinstance(config, OfflineConfig):
-        task = envs.primal_task(config.domain)
-        return replace(config, **cost, task=task, dataset="", eval_every=1)
-    agent = AGENTS[config.objective]
-    objective = next(name for name, other in AGENTS.items() if other is agent)
-    return replace(config, **cost, objective=objective, alpha=0.5, q=0.5, label="", random_steps=0)
-
-
-@functools.cache
-def _count(config: LearnerConfig, members: int) -> Counted:
-    """Run a shape's algorithm for one update and one action, hollow."""
-    configs, sizes = [config] * members, envs.domain_sizes(config.domain)
-    offline = isinstance(config, OfflineConfig)
-    agent = LEARNERS[config.algorithm] if offline else AGENTS[config.objective]
-    skills = config.skill_dim if agent is AGENTS["smm"] else 0
-    dims = sizes["observation"] + skills, sizes["action"]
-    with Counting() as counting:
-        learner: ActorCritic = agent(*dims, configs)
-        state, draws = counting.live, Streams(range(members), "replay")
-        replay = small_replay(config, members, dims)
-        counting.operators.clear()
-        learner.update(replay.sample(config.batch_size, draws))
-        update = tuple(counting.operators.items())
-        counting.operators.clear()
-        obs = torch.empty(members, config.eval_episodes if offline else 1, dims[0])
-        learner.act(obs, explore=not offline)
-    return Counted(update, tuple(counting.operators.items()), counting.peak, state)
-
-
-def small_replay(
-    config: LearnerConfig, members: int, dims: tuple[int, int], rows: int = 8
-) -> Replay:
-    """A memory of one episode of zeros, as that of a run but for its size."""
-    offline = isinstance(config, OfflineConfig)
-    n_step = 1 if offline else config.n_step
-    own = {"members": [(0, 0)] * members} if offline else {}
-    sources, rows = 1 if offline else members, n_step + rows
-    replay = Replay(sources, rows, *dims, n_step=n_step, discount=config.discount, **own)
-    parts = [np.zeros((rows, size), np.float32) for size in (*dims, 1, 1)]
-    for source in range(sources):
-        replay.add(source, *parts, first=True)
-    return replay

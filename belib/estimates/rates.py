@@ -52,6 +52,8 @@ class Rates(NamedTuple):
     """`measured` here, or the machine whose published numbers are assumed."""
     factor: tuple[tuple[float, float], ...] = ((1.0, 1.0),)
     """(seconds an operator, real over computed seconds): caches, Python, and what else there is."""
+    overlaps: bool = False
+    """Whether updates run while environments step, as on a card."""
 
     def seconds(self, operators: Operators) -> float:
         """Of all operators, one after the other."""
@@ -71,27 +73,6 @@ class Rates(NamedTuple):
             rate = _between(self.products[operator.kind], operator.each)
             return self.overhead + operator.amount / rate
         return self.overhead + operator.nbytes / _between(self.passes, operator.nbytes)
-
-
-ASSUMED = {
-    "H100": Rates(
-        # Dense peaks of NVIDIA's data sheet (SXM): 495 TFLOP/s in TF32, 989 in bfloat16, of which
-        # large products reach about 60 %; 3.35 TB/s, of which passes reach about 80 %.
-        products={
-            "square float32": ((5e5, 2e13), (3e7, 1e14), (2e9, 3e14)),
-            "thin float32": ((2e5, 2e12), (3e6, 1e13), (5e7, 3e13)),
-            "square bfloat16": ((5e5, 4e13), (3e7, 2e14), (2e9, 6e14)),
-            "thin bfloat16": ((2e5, 4e12), (3e6, 2e13), (5e7, 6e13)),
-        },
-        passes=((1e5, 5e11), (1e8, 2.7e12)),
-        draw=1e-11,
-        order=1e-10,
-        overhead=2.5e-6,  # a small kernel in a captured graph
-        write=1e9,
-        source="assumed: H100",
-    )
-}
-"""Published numbers of machines that nobody has measured here: an estimate with them says so."""
 
 
 def calibrate(precision: str = "float32") -> Rates:

@@ -130,7 +130,9 @@ def rows(sizes: Sizes, repeats: int, folder: Path, head: str) -> Iterator[dict]:
     table = scaling.measured(sizes, min(repeats, 3))
     fitted = scaling.exponents(table)
     write_table("bench_scaling", table, head, folder)
-    scaling.draw(table, fitted).savefig(folder / "bench.png", dpi=80)
+    note = f"Updates: width {sizes.laptop}, float32, Walker; {torch.get_num_threads()} threads."
+    figure = scaling.draw(table, fitted, note)
+    figure.savefig(folder / "bench.png", dpi=80, bbox_inches="tight")
     yield from exponent_rows(fitted)
 
 

@@ -16,7 +16,8 @@ from subjects import Sizes, configs_of, update_of
 
 from belib.coverage import smallest_ball
 from belib.estimators import shannon_entropy_knn
-from belib.figures import use_style
+from belib.figures import caption, objective_color, use_style
+from belib.figures.style import ACCENT
 
 Curve = tuple[str, str, int, Callable[[], object]]
 """What grows, whose time it is, how much of it there is, a call."""
@@ -28,11 +29,11 @@ TITLES = {
     "points": "a smallest ball, over points",
 }
 STYLES = {
-    "TD3": ("#08519c", "o"),
-    "APT+BE": ("#d94801", "s"),
-    "d = 4": ("0.55", "^"),
-    "d = 24": ("#08519c", "o"),
-    "d = 78": ("#d94801", "s"),
+    "TD3": ("0.25", "o"),
+    "APT+BE": (objective_color("behavioral", 0.9), "s"),
+    "d = 4": ("0.6", "^"),
+    "d = 24": ("0.25", "o"),
+    "d = 78": (ACCENT, "s"),
 }
 
 
@@ -73,7 +74,7 @@ def exponents(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def draw(table: pd.DataFrame, fitted: pd.DataFrame) -> Figure:
+def draw(table: pd.DataFrame, fitted: pd.DataFrame, note: str) -> Figure:
     """A panel for each thing that grows: medians, and the power law fitted to each curve."""
     use_style()
     figure, axes = plt.subplots(2, 2, figsize=(15, 10))
@@ -94,4 +95,9 @@ def draw(table: pd.DataFrame, fitted: pd.DataFrame) -> Figure:
         ax.set_xticks(sizes, [f"{size:,}" for size in sizes])
         ax.xaxis.set_minor_locator(plt.NullLocator())
         ax.legend(frameon=False, loc="upper left", fontsize=14)
+    caption(
+        axes[0, 0],
+        "Time grows as a power of size. Points: medians of a few calls; dashed: least squares of "
+        f"the logarithms, exponents with one standard error. {note}",
+    )
     return figure

@@ -89,10 +89,11 @@ def estimate_groups(
 
     Args:
         groups: of members, which run side by side in processes.
-        processes: at a time; None takes one a core, as `train_groups` does.
+        processes: at a time; None takes one a core, or one on a card, as `train_groups` does.
         dataset_steps: as for `estimate`.
     """
-    processes = min(len(groups), processes or os.cpu_count() or 1)
+    cores = 1 if torch.cuda.is_available() else os.cpu_count() or 1
+    processes = min(len(groups), processes or cores)
     with _threads(max(1, torch.get_num_threads() // processes)):
         parts = [estimate(group, dataset_steps=dataset_steps) for group in groups]
     minutes, memory, disk, sources = zip(*parts, strict=True)

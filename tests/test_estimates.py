@@ -30,12 +30,6 @@ WALKER = (24, 6)
 EXPLORERS = ("behavioral", "rnd", "smm")
 
 
-@pytest.fixture(autouse=True)
-def processor_time(monkeypatch):
-    """Other processes lengthen it little; with one thread it is an idle machine's time."""
-    monkeypatch.setattr(rates, "clock", time.process_time)
-
-
 def member(name, **sizes):
     """A config of an algorithm or objective."""
     return (

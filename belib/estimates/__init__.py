@@ -58,9 +58,12 @@ def estimate(
 ) -> Estimate:
     """What a call of `pretrain` or `train_offline` with these configs is expected to take.
 
+    It is meant for a machine that is otherwise idle, and right within a factor of 1.5 there.
+
     Args:
         configs: one config, or the members of one call.
-        rates: of the machine that it will run on; None measures this one.
+        rates: of the machine that it will run on; None measures this one, or takes `card_rates`
+            where torch finds a card.
         dataset_steps: of the dataset that is learnt from; None takes what the scale collects.
 
     Raises ValueError for configs that do not go together.

@@ -24,8 +24,9 @@ from belib.training.collection import Collection
 Operators = Iterable[tuple[Operator, int]]
 """Operators, each with how often it is called."""
 
-clock = time.perf_counter
-"""Tests on busy machines take `time.process_time` instead."""
+clock = time.thread_time
+"""Time of the calling thread on a core, also while it waits for torch's other threads: what a busy
+machine does for others is left out, and estimates are for an otherwise idle one."""
 
 _EDGES = (64, 256, 1024)  # of products: what they do in a second depends on their size
 _WIDTH = 24  # of thin ones
@@ -130,8 +131,8 @@ def _write_rate() -> float:
     """Bytes a second of a checkpoint."""
     state = {"numbers": torch.randn(2**21)}
     with tempfile.TemporaryDirectory() as folder:
-        begin = clock()
-        return runs.save_checkpoint([Path(folder)], state).size / (clock() - begin + 1e-9)
+        size, seconds = runs.save_checkpoint([Path(folder)], state)
+        return size / seconds
 
 
 def _held_against(plain: Rates, size: int, precision: str) -> tuple[float, float]:
@@ -177,7 +178,7 @@ def step_seconds(domain: str) -> StepSeconds:
 def _least(function: Callable[[], object], repeats: int = 7, most: float = 0.15) -> float:
     """Seconds of a call that nothing else disturbs; fewer are tried where they take `most` seconds.
 
-    What a machine does for others lengthens long calls more than short ones: the least is compared.
+    Other processes take caches away too, so that the least is compared.
     """
     function()
     return min(_times(function, repeats, most))

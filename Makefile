@@ -5,7 +5,7 @@ OUT := runs/quickstart
 PAPERMILL := $(BIN)/papermill --no-progress-bar --log-level WARNING
 SIZES := -p scale quickstart -p runs_dir $(OUT)
 
-.PHONY: quickstart test test-slow test-browser lab format clean
+.PHONY: quickstart test test-slow test-browser bench lab format clean
 
 # Packages are compiled at their first import, which takes less time than all of them at once.
 unexport PYTHONDONTWRITEBYTECODE
@@ -34,6 +34,11 @@ test: .venv
 test-slow: .venv
 	-$(BIN)/pip install --quiet --no-compile -c constraints.txt -e '.[test,compare]'
 	$(BIN)/pytest -q -rs -m slow tests
+
+# Ours, the peers from PyPI and the physical limits in one table; 5 minutes on 2 idle cores.
+bench: .venv
+	-$(BIN)/pip install --quiet --no-compile -c constraints.txt -e '.[test,compare]'
+	$(BIN)/python benchmarks/bench.py
 
 # Notebook 03 in JupyterLab, in a headless Chromium of the system's; skipped where there is none.
 test-browser: .venv

@@ -10,21 +10,18 @@ kind (2 cores, AMD Zen 5) URLB's own updates took 903 (APT), 333 (RND) and 266 m
 import argparse
 import itertools
 import math
-import platform
 import resource
-import time
-from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
 import torch
 from dm_control import suite
+from measuring import in_turn, provenance, spread, write_table
 from torch import Tensor, nn
 from torch.nn import functional
 
 from belib.config import PretrainConfig
 from belib.envs import Environment
-from belib.paths import ROOT, git_revision, write_text
 from belib.replay import Batch, Replay
 from belib.rewards import shannon_reward
 from belib.streams import Streams
@@ -161,28 +158,18 @@ class PlainSMM(PlainDDPG):
 PLAIN = {"shannon": PlainAPT, "rnd": PlainRND, "smm": PlainSMM}
 
 
-def milliseconds(function: Callable[[], object], repeats: int) -> list[float]:
-    function()
-    found = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        function()
-        found.append(1000 * (time.perf_counter() - start))
-    return found
-
-
-def row(what: str, setting: str, ours: list[float], other: list[float], target: float) -> dict:
-    spread = [f"{min(found):.4g} to {max(found):.4g}" for found in (ours, other)]
-    a, b = np.median(ours), np.median(other)
+def row(what: str, setting: str, times: np.ndarray, target: float) -> dict:
+    """Medians of (2, repetitions) milliseconds, ours and the other's."""
+    ours, other = np.median(times, axis=1)
     return {
         "what": what,
         "setting": setting,
-        "ours": a,
-        "other": b,
-        "ratio": a / b,
-        "spread": f"ours {spread[0]}, other {spread[1]}",
+        "ours": ours,
+        "other": other,
+        "ratio": ours / other,
+        "spread": spread(times),
         "target": f"ratio <= {target:.2f}",
-        "repetitions": len(ours),
+        "repetitions": times.shape[1],
     }
 
 
@@ -202,12 +189,10 @@ def update_row(objective: str, precision: str, repeats: int) -> dict:
     skills = config.skill_dim if objective == "smm" else 0
     sizes, data = (24 + skills, 6), batch(24 + skills, 6, config.batch_size, skills)
     agent, plain = AGENTS[objective](*sizes, [config]), PLAIN[objective](*sizes, config)
-    ours, other = [], []
-    for _ in range(repeats):
-        ours += milliseconds(lambda: agent.update(data), 3)
-        other += milliseconds(lambda: plain.update(data), 1)
+    updates = [lambda: agent.update(data), lambda: plain.update(data)]
+    times, _ = in_turn(updates, repeats, warm_up=2)
     shapes = f"batch 1024, hidden 1024, Walker, ours in {precision}; ms"
-    return row(f"update of {objective}", shapes, ours, other, TARGETS[objective])
+    return row(f"update of {objective}", shapes, 1000 * times, TARGETS[objective])
 
 
 def step_row(domain: str, task: str, repeats: int) -> dict:
@@ -220,12 +205,9 @@ def step_row(domain: str, task: str, repeats: int) -> dict:
         for action in actions:
             env.step(action)
 
-    pairs = [
-        (milliseconds(lambda: play(ours), 1), milliseconds(lambda: play(other), 1))
-        for _ in range(repeats)
-    ]
-    per_step = [[found[0] / len(actions) for found in side] for side in zip(*pairs, strict=True)]
-    return row(f"step of {domain}", "random actions; ms", *per_step, 1.15)
+    times, _ = in_turn([lambda: play(ours), lambda: play(other)], repeats)
+    per_step = 1000 * times / len(actions)
+    return row(f"step of {domain}", "random actions; ms", per_step, 1.15)
 
 
 def memory_row(what: str, steps: int, obs_dim: int, action_dim: int, target: float) -> dict:
@@ -256,6 +238,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=7)
     repeats = parser.parse_args().repeats
+    head = provenance("torch", "dm_control")
     rows = [
         memory_row("replay of Walker", 500_000, 24, 6, 350),
         memory_row("replay of Quadruped", 1_000_000, 78, 12, 1500),
@@ -263,13 +246,7 @@ def main() -> None:
         *(step_row(*pair, repeats) for pair in (("walker", "stand"), ("quadruped", "walk"))),
     ]
     table = pd.DataFrame(rows)
-    with open("/proc/cpuinfo") as file:
-        cpu = next(line.split(":")[1].strip() for line in file if line.startswith("model name"))
-    head = f"# belib {git_revision()}; {cpu}, {torch.get_num_threads()} threads; "
-    head += f"Python {platform.python_version()}, torch {torch.__version__}\n"
-    write_text(
-        ROOT / "results" / "collectors.csv", head + table.to_csv(index=False, float_format="%.4g")
-    )
+    write_table("collectors", table, head)
     print(table.to_string())
 
 

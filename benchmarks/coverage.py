@@ -7,7 +7,6 @@ its own.
 
 import argparse
 import multiprocessing
-import platform
 import resource
 import tempfile
 import time
@@ -19,11 +18,12 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from measuring import RESULTS, processor
 
 from belib.coverage import Sample, embed, smallest_ball
-from belib.paths import ROOT, git_revision, write_text
+from belib.paths import git_revision, write_text
 
-FILE = ROOT / "results" / "coverage.csv"
+FILE = RESULTS / "coverage.csv"
 POINTS = ("normal", "sphere", "walk")
 
 
@@ -122,7 +122,7 @@ def main(methods: list[str], largest: int) -> None:
                 "target_s": target,
                 "threads": 1,
                 "versions": " ".join(f"{each} {version(each)}" for each in PACKAGES[method]),
-                "machine": f"{platform.machine()}, 2 cores shared with other work",
+                "machine": f"{processor()}, {multiprocessing.cpu_count()} cores",
                 "revision": git_revision(),
             }
             print(row, flush=True)

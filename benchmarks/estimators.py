@@ -6,15 +6,12 @@ k, times, and peak memory, each beside what it has to reach. Ratios are of runs 
 
 import argparse
 import multiprocessing
-import platform
 import resource
-import time
 from collections.abc import Callable, Iterator
 
 import numpy as np
-import scipy
-import sklearn
-import torch
+import pandas as pd
+from measuring import in_turn, provenance, spread, write_table
 from numpy.typing import NDArray
 from scipy import stats
 from sklearn.neighbors import NearestNeighbors
@@ -22,7 +19,6 @@ from sklearn.neighbors import NearestNeighbors
 from belib.estimators import _generalized, shannon_entropy_knn
 from belib.estimators.sample import Sample
 from belib.knn import _search_products, _search_tree, knn_distances
-from belib.paths import ROOT, git_revision, write_text
 from belib.weighting import Prelec, entropy_term, prelec_beta
 
 ALPHAS = (0.2, 0.5, 0.7, 0.9, 1.0, 1.5, 2.0, 3.0, 5.0)
@@ -77,33 +73,21 @@ def rmse_rows(n: int, seeds: int) -> Iterator[dict]:
         }
 
 
-def timed(function: Callable[[], object], repeats: int) -> tuple[NDArray[np.float64], object]:
-    """Seconds of each repetition, and the last result."""
-    seconds = np.empty(repeats)
-    for i in range(repeats):
-        start = time.perf_counter()
-        result = function()
-        seconds[i] = time.perf_counter() - start
-    return seconds, result
-
-
 def against(
     what: str, setting: str, ours: Callable, other: Callable, target: str, repeats: int
 ) -> dict:
     """A row of median seconds, measured in turn; raises where the two answers differ."""
-    pairs = [(timed(ours, 1), timed(other, 1)) for _ in range(repeats)]
-    mine, theirs = (np.array([pair[i][0][0] for pair in pairs]) for i in (0, 1))
+    times, answers = in_turn([ours, other], repeats, warm_up=0)
     # infomeasure has psi(n) for log(n - 1), which is 1 / 2n more.
-    np.testing.assert_allclose(pairs[-1][0][1], pairs[-1][1][1], rtol=1e-5, err_msg=what)
+    np.testing.assert_allclose(*answers, rtol=1e-5, err_msg=what)
+    mine, theirs = np.median(times, axis=1)
     return {
         "what": what,
         "setting": setting,
-        "ours": np.median(mine),
-        "other": np.median(theirs),
-        "ratio": np.median(theirs) / np.median(mine),
-        "spread": "ours {:.3g} to {:.3g} s, other {:.3g} to {:.3g} s".format(
-            *(extreme for times in (mine, theirs) for extreme in (times.min(), times.max()))
-        ),
+        "ours": mine,
+        "other": theirs,
+        "ratio": theirs / mine,
+        "spread": f"seconds, {spread(times)}",
         "target": target,
         "repetitions": repeats,
     }
@@ -173,17 +157,6 @@ def memory_row(n: int) -> dict:
     }
 
 
-def machine() -> str:
-    """Cores, processor and versions, for the table's provenance."""
-    with open("/proc/cpuinfo") as file:
-        model = next(line.split(":")[1].strip() for line in file if line.startswith("model name"))
-    return (
-        f"{multiprocessing.cpu_count()} cores, {model}, {torch.get_num_threads()} threads; "
-        f"Python {platform.python_version()}, numpy {np.__version__}, scipy {scipy.__version__}, "
-        f"scikit-learn {sklearn.__version__}, torch {torch.__version__}"
-    )
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--n", type=int, default=10_000, help="samples, of the errors")
@@ -191,7 +164,7 @@ def main() -> None:
     parser.add_argument("--scale", type=float, default=1.0, help="share of n, of the times")
     parser.add_argument("--repeats", type=int, default=5, help="repetitions, of the times")
     arguments = parser.parse_args()
-    rows = []
+    head, rows = provenance("numpy", "scipy", "scikit-learn", "torch"), []
     for source in (
         speed_rows(arguments.scale, arguments.repeats),
         iter([memory_row(int(100_000 * arguments.scale))]),
@@ -200,12 +173,7 @@ def main() -> None:
         for row in source:
             print({name: row.get(name, "") for name in COLUMNS}, flush=True)
             rows.append(row)
-    lines = [f"# belib {git_revision()}; {machine()}", ",".join(COLUMNS)]
-    for row in rows:
-        cells = [row.get(name, "") for name in COLUMNS]
-        cells = [f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in cells]
-        lines.append(",".join(f'"{cell}"' if "," in cell else cell for cell in cells))
-    write_text(ROOT / "results" / "estimators.csv", "\n".join(lines) + "\n")
+    write_table("estimators", pd.DataFrame(rows, columns=COLUMNS), head)
 
 
 if __name__ == "__main__":

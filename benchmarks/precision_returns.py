@@ -9,10 +9,10 @@ import argparse
 
 import numpy as np
 import pandas as pd
+from measuring import provenance, write_table
 
 from belib import results
 from belib.config import OfflineConfig, PretrainConfig
-from belib.paths import ROOT, git_revision, write_text
 from belib.training import pretrain, train_offline
 
 PRECISIONS = ("float32", "bfloat16")
@@ -34,6 +34,7 @@ if __name__ == "__main__":
     parser.add_argument("--scale", default="quickstart")
     parser.add_argument("--num-steps", type=int, help="updates; the scale's by default")
     options = parser.parse_args()
+    head = provenance("torch")
     collected = PretrainConfig.at_scale(options.scale)
     pretrain(collected, runs_dir=options.runs_dir)
     rows, shared = [], {"task": options.task, "dataset": collected.dataset}
@@ -56,5 +57,4 @@ if __name__ == "__main__":
         rows.append({**row, "difference low": low, "difference high": high})
     table = pd.DataFrame(rows).round(1)
     print(table.T.to_string())
-    head = f"# {git_revision()}\n"
-    write_text(ROOT / "results" / "precision_returns.csv", head + table.to_csv(index=False))
+    write_table("precision_returns", table, head)

@@ -6,22 +6,19 @@ disk. Both are measured in turn in one process, and their rewards are equal to t
 """
 
 import argparse
-import multiprocessing
-import platform
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from measuring import in_turn, provenance, write_table
 
 from belib import datasets
 from belib.config import PretrainConfig
 from belib.datasets import Dataset, dataset_folder
 from belib.envs import TaskRewards, domain_tasks
-from belib.paths import ROOT, git_revision, write_text
 from belib.training import pretrain
 
 
@@ -41,21 +38,15 @@ def against(
     what: str, setting: str, ours: Callable, other: Callable, target: str, repeats: int
 ) -> dict:
     """A row of median processor seconds, measured in turn; raises where rewards differ at all."""
-    seconds = np.empty((repeats, 2))
-    for i in range(repeats):
-        found = []
-        for j, function in enumerate((ours, other)):
-            start = time.process_time()
-            found.append(function())
-            seconds[i, j] = time.process_time() - start
-        if np.abs(found[0] - found[1]).max() != 0.0:
-            raise AssertionError(f"{what}: rewards differ")
-    ratios = seconds[:, 1] / seconds[:, 0]
+    times, found = in_turn([ours, other], repeats, warm_up=0, clock=time.process_time)
+    if np.abs(found[0] - found[1]).max() != 0.0:
+        raise AssertionError(f"{what}: rewards differ")
+    ratios = times[1] / times[0]
     return {
         "what": what,
         "setting": setting,
-        "ours": np.median(seconds[:, 0]),
-        "ExORL's": np.median(seconds[:, 1]),
+        "ours": np.median(times[0]),
+        "ExORL's": np.median(times[1]),
         "ratio": np.median(ratios),
         "spread": f"{ratios.min():.2f} to {ratios.max():.2f}",
         "target": target,
@@ -90,22 +81,12 @@ def rows(domain: str, dataset: Dataset, repeats: int, target: str) -> Iterator[d
     yield against("relabel again", setting, lambda: labels(dataset), from_disk, "", repeats)
 
 
-def machine() -> str:
-    """The processor and the versions that times depend on."""
-    with open("/proc/cpuinfo") as file:
-        model = next(line.split(":")[1].strip() for line in file if line.startswith("model name"))
-    names = ("numpy", "dm_control", "mujoco")
-    versions = ", ".join(f"{name} {version(name)}" for name in names)
-    cores = multiprocessing.cpu_count()
-    return f"{cores} cores, {model}; Python {platform.python_version()}, {versions}"
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--episodes", type=int, default=5, help="of 1,000 steps, a domain")
     parser.add_argument("--repeats", type=int, default=7, help="repetitions")
     arguments = parser.parse_args()
-    found = []
+    head, found = provenance("numpy", "dm_control", "mujoco"), []
     with tempfile.TemporaryDirectory() as folder:
         for domain, target in (("walker", ">= 8"), ("quadruped", "")):
             steps = 1000 * arguments.episodes
@@ -115,9 +96,7 @@ def main() -> None:
             for row in rows(domain, dataset, arguments.repeats, target):
                 print(row, flush=True)
                 found.append(row)
-    table = pd.DataFrame(found).to_csv(index=False, float_format="%.4g")
-    header = f"# belib {git_revision()}; {machine()}\n"
-    write_text(ROOT / "results" / "relabelling.csv", header + table)
+    write_table("relabelling", pd.DataFrame(found), head)
 
 
 if __name__ == "__main__":

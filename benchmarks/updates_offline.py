@@ -8,19 +8,18 @@ times small shapes only, and writes nothing.
 
 import argparse
 import copy
-import platform
-import statistics
 import time
 from collections.abc import Callable
 
+import numpy as np
 import pandas as pd
 import torch
+from measuring import in_turn, provenance, write_table
 from torch import Tensor, nn
 from torch.nn import functional
 
 from belib.config import PRECISIONS, OfflineConfig
 from belib.offline import LEARNERS
-from belib.paths import ROOT, git_revision, write_text
 from belib.replay import Batch
 
 OBS, ACTION = 24, 6  # Walker
@@ -155,7 +154,7 @@ def batch(members: int, size: int) -> Batch:
 
 def plain(data: Batch) -> Batch:
     """One member's batch with ExORL's (B, 1) rewards and discounts."""
-    one = Batch(*(part[0] for part in data))
+    one = Batch(*(part[0] for part in data[:5]))
     return one._replace(reward=one.reward[:, None], discount=one.discount[:, None])
 
 
@@ -165,14 +164,8 @@ def milliseconds(functions: list[Callable], repetitions: int) -> list[float]:
     With one thread it is processor time, which other processes lengthen little.
     """
     clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
-    times = [[] for _ in functions]
-    for repetition in range(repetitions + 2):
-        for function, found in zip(functions, times, strict=True):
-            begin = clock()
-            function()
-            if repetition >= 2:
-                found.append(1e3 * (clock() - begin))
-    return [statistics.median(found) for found in times]
+    times, _ = in_turn(functions, repetitions, warm_up=2, clock=clock)
+    return list(1e3 * np.median(times, axis=1))
 
 
 def learner(algorithm: str, members: int, **sizes) -> object:
@@ -222,10 +215,9 @@ if __name__ == "__main__":
     parser.add_argument("--laptop", action="store_true", help="small shapes only; nothing written")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
+    clock = "processor" if options.threads == 1 else "wall"
+    head = f"{provenance('torch')}, medians of {clock} time"
     rows = [] if options.laptop else paper_rows(options.repetitions)
     table = pd.DataFrame(rows + laptop_rows(options.repetitions)).round(3)
     if not options.laptop:
-        head = f"# {git_revision()}, {platform.processor() or platform.machine()}, "
-        clock = "processor" if options.threads == 1 else "wall"
-        head += f"torch {torch.__version__}, {options.threads} threads, medians of {clock} time\n"
-        write_text(ROOT / "results" / "updates_offline.csv", head + table.to_csv(index=False))
+        write_table("updates_offline", table, head)

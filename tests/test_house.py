@@ -19,7 +19,7 @@ FLOORS = (
     {"datasets", "actor_critic", "maximizers"},
     {"agents", "offline", "statemap", "engine"},
     {"training", "coverage"},
-    {"figures"},
+    {"figures", "estimates"},
     {"widgets"},
 )
 FLOOR = {name: number for number, names in enumerate(FLOORS) for name in names}

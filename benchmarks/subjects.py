@@ -1,0 +1,254 @@
+"""What `make bench` measures: ours, the peers, and the physical limits, as calls to be timed."""
+
+import importlib
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cache, partial
+from types import ModuleType
+from typing import NamedTuple
+
+import mujoco
+import numpy as np
+import torch
+from coverage import points
+from dm_control import suite
+from torch.utils.flop_counter import FlopCounterMode
+
+from belib.config import ALGORITHMS, LearnerConfig, OfflineConfig, PretrainConfig
+from belib.coverage import smallest_ball
+from belib.envs import _PHYSICS, _STAGES, Environment, TaskRewards
+from belib.estimates import small_replay
+from belib.estimators import shannon_entropy_knn
+from belib.knn import knn_distances
+from belib.machine import products
+from belib.offline import LEARNERS
+from belib.replay import Batch
+from belib.streams import Streams
+from belib.training.collection import AGENTS
+
+OBS, ACTION = 24, 6  # Walker
+Call = Callable[[], object]
+
+LABELS = {"behavioral": "APT+BE"}
+
+MISSING: list[str] = []
+"""Packages to compare with that are not installed."""
+
+
+class Limit(NamedTuple):
+    """What no code on this machine is faster than: `times` as long as a call that is timed too."""
+
+    kind: str
+    call: Call
+    times: float
+
+
+class Subject(NamedTuple):
+    """One row of the table."""
+
+    what: str
+    setting: str
+    ours: Call
+    limit: Limit | None = None
+    target: tuple[str, float] | None = None
+    """(what must be at least this: `of limit` or `over peer`)."""
+    peer: tuple[str, Call] | None = None
+    peer_times: int = 1
+    """Calls of the peer that do what one of ours does."""
+
+
+class Sizes(NamedTuple):
+    """How large everything is: of the benchmark, and of its test."""
+
+    paper: int = 1024
+    laptop: int = 256
+    members: int = 15
+    n: int = 10_000
+    """Samples of an estimate; a tenth of a ball's points."""
+    steps: int = 500
+    """Of an environment; half of a collection's."""
+    curve: int = 6
+    """Points of a scaling curve, at most."""
+
+
+def peer(name: str) -> ModuleType | None:
+    """A package to compare with, None (and a word about it) where it is not installed."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        print(f"{name} is not installed: its columns stay empty", file=sys.stderr)
+        MISSING.append(name)
+        return None
+
+
+def arithmetic(flops: float, precision: str = "float32", edge: int = 1024) -> Limit:
+    """FLOPs at the rate of a large square product."""
+    dtype = torch.bfloat16 if precision == "bfloat16" else torch.float32
+    one, two = torch.randn(2, edge, edge).to(dtype)
+
+    def product() -> None:
+        with products("float32"):
+            one @ two
+
+    return Limit(f"{precision} products", product, flops / (2 * edge**3))
+
+
+def memory(nbytes: float) -> Limit:
+    """Bytes read and written at the rate of a large copy."""
+    source = torch.ones(2**24)
+    target = torch.empty_like(source)
+    return Limit("memory", lambda: target.copy_(source), nbytes / (2 * source.nbytes))
+
+
+def configs_of(name: str, size: int, members: int, precision: str) -> list[LearnerConfig]:
+    """Members of an algorithm or objective, batch and hidden layers of one size."""
+    shape = {"batch_size": size, "hidden_dim": size, "precision": precision}
+    if name in ALGORITHMS:
+        return [OfflineConfig(algorithm=name, seed=seed, **shape) for seed in range(members)]
+    one = PretrainConfig(objective=name, **shape | {"k": min(12, size - 1)})
+    return [replace(one, seed=seed) for seed in range(members)]
+
+
+def update_of(configs: list[LearnerConfig]) -> tuple[Call, Call]:
+    """Calls that update all members on one batch, and that draw a batch."""
+    config, sizes = configs[0], (OBS, ACTION)
+    offline = isinstance(config, OfflineConfig)
+    made = LEARNERS[config.algorithm] if offline else AGENTS[config.objective]
+    learner, replay = made(*sizes, configs), small_replay(config, len(configs), sizes, 10_000)
+    draw = partial(replay.sample, config.batch_size, Streams(range(len(configs)), "replay"))
+    batch = random_numbers(draw())
+    return lambda: learner.update(batch), draw
+
+
+def random_numbers(batch: Batch) -> Batch:
+    """A batch of the same shapes that repeats no state and no action."""
+    drawn = batch._replace(
+        obs=torch.randn_like(batch.obs),
+        action=torch.rand_like(batch.action) * 2 - 1,
+        next_obs=torch.randn_like(batch.next_obs),
+        discount=torch.full_like(batch.discount, 0.99),
+    )
+    return drawn if batch.path is None else drawn._replace(path=torch.randn_like(batch.path))
+
+
+def flops_of(update: Call) -> int:
+    """Counted in a real update."""
+    update()
+    with FlopCounterMode(display=False) as counter:
+        update()
+    return counter.get_total_flops()
+
+
+def updates(sizes: Sizes) -> Iterator[Subject]:
+    """Updates at the paper's shapes in both precisions, and at laptop shapes."""
+    shapes = [(sizes.paper, 1, 0.6), (sizes.laptop, 1, 0.3), (sizes.laptop, sizes.members, 0.45)]
+    for size, members, share in shapes:
+        setting = f"batch and hidden {size}, {members} member" + "s" * (members > 1)
+        for name in ("behavioral", "td3", "cql", "crr"):
+            update, _ = update_of(configs_of(name, size, members, "float32"))
+            flops, called = flops_of(update), f"update of {LABELS.get(name, name.upper())}"
+            theirs = d3rlpy_update(name, size)
+            compared = {"peer": theirs and ("d3rlpy", theirs), "peer_times": members}
+            limit, target = arithmetic(flops), ("of limit", share)
+            yield Subject(called, f"{setting}, float32", update, limit, target, **compared)
+            if (size, members) == (sizes.paper, 1):
+                rounded, _ = update_of(configs_of(name, size, members, "bfloat16"))
+                limit, target = arithmetic(flops, "bfloat16"), ("over peer", 1.5)
+                own = ("ours, float32", update)
+                yield Subject(called, f"{setting}, bfloat16", rounded, limit, target, own)
+
+
+def d3rlpy_update(name: str, size: int) -> Call | None:
+    """The same update by d3rlpy, its networks of two hidden layers of that size."""
+    d3rlpy = _d3rlpy()
+    if d3rlpy is None or name not in ("td3", "cql", "crr"):
+        return None
+    encoder = d3rlpy.models.VectorEncoderFactory([size, size])
+    shared = {"actor_encoder_factory": encoder, "critic_encoder_factory": encoder}
+    config = {
+        "td3": partial(d3rlpy.algos.TD3Config, update_actor_interval=1),
+        "cql": partial(d3rlpy.algos.CQLConfig, n_action_samples=3),
+        "crr": partial(d3rlpy.algos.CRRConfig, n_critics=2, n_action_samples=10),
+    }[name](batch_size=size, **shared)
+    made = config.create(device="cpu:0")
+    made.create_impl((OBS,), ACTION)
+    obs, action, one = torch.randn(size, OBS), torch.rand(size, ACTION) * 2 - 1, torch.ones(size, 1)
+    parts = (obs, action, one, obs + 0.1, action, one, 0 * one, one)
+    batch = d3rlpy.torch_utility.TorchMiniBatch(*parts, device="cpu:0")
+    return lambda: made.impl.update(batch, 0)
+
+
+@cache
+def _d3rlpy() -> ModuleType | None:
+    return peer("d3rlpy")
+
+
+def simulation(sizes: Sizes) -> Iterator[Subject]:
+    """A step of the environment beside dm_control's and MuJoCo's own; rewards of states."""
+    ours, theirs, raw = (Environment("walker_walk", 0), *(suite.load("walker", "walk"),) * 2)
+    actions = np.random.default_rng(0).uniform(-1, 1, (sizes.steps, ours.action_dim))
+    model, data, substeps = raw.physics.model.ptr, raw.physics.data.ptr, raw._n_sub_steps
+
+    def play(env: object) -> None:
+        env.reset()
+        for action in actions:
+            env.step(action)
+
+    def step_alone() -> None:
+        for action in actions:
+            data.ctrl[:] = action
+            mujoco.mj_step(model, data, substeps)
+
+    setting = f"Walker, {sizes.steps} random actions"
+    limit, own = Limit("mj_step", step_alone, 1), ("dm_control", partial(play, theirs))
+    yield Subject("steps of the environment", setting, partial(play, ours), limit, peer=own)
+    rewards = TaskRewards("walker")
+    states = np.tile(ours.reset().physics, (sizes.steps, 1))
+    states[:, 2:] += 0.01 * np.random.default_rng(0).normal(size=(sizes.steps, len(states[0]) - 2))
+
+    def stages_alone() -> None:
+        for state in states:
+            mujoco.mj_setState(model, data, state, _PHYSICS)
+            for stage in _STAGES:
+                stage(model, data)
+
+    setting, limit = f"Walker, {sizes.steps} states, 3 tasks", Limit("mj_ stages", stages_alone, 1)
+    yield Subject("rewards of states", setting, partial(rewards.of_states, states), limit)
+
+
+def searches(sizes: Sizes) -> Iterator[Subject]:
+    """Draws of batches, neighbours, estimates and balls."""
+    batch, n = sizes.paper, sizes.n
+    config = configs_of("behavioral", batch, 1, "float32")[0]
+    update, draw = update_of([config])
+    limit = memory(2 * 4 * batch * (config.n_step + 1) * (OBS + ACTION + 2))
+    setting, own = f"{batch} transitions of 3 steps, Walker", ("its APT+BE update", update)
+    yield Subject("draw of a batch", setting, draw, limit, ("over peer", 50), own)
+    neighbors, random = peer("sklearn.neighbors"), np.random.default_rng(0)
+    phi = torch.randn(1, batch, config.representation_dim)
+
+    def brute(x: np.ndarray) -> Call:
+        return lambda: (
+            neighbors.NearestNeighbors(n_neighbors=5, algorithm="brute").fit(x).kneighbors()
+        )
+
+    limit = arithmetic(2 * batch**2 * config.representation_dim)
+    own = neighbors and ("scikit-learn", brute(phi[0].numpy()))
+    setting = f"n = {batch}, d = {config.representation_dim}, k = 5, float32"
+    yield Subject(
+        "neighbours in a batch", setting, lambda: knn_distances(phi, k=5), limit, peer=own
+    )
+    x = random.normal(size=(n, 24))
+    limit, own = arithmetic(2 * n**2 * 24), neighbors and ("scikit-learn", brute(x))
+    setting = f"n = {n}, d = 24, k = 5"
+    yield Subject("neighbours in a sample", setting, lambda: knn_distances(x, k=5), limit, peer=own)
+    infomeasure = peer("infomeasure")
+    options = {"approach": "kl", "k": 5, "noise_level": 0, "minkowski_p": 2, "base": "e"}
+    own = infomeasure and ("infomeasure", lambda: infomeasure.entropy(x, **options))
+    ours = partial(shannon_entropy_knn, x, k=5)
+    yield Subject("Shannon entropy", setting, ours, limit, peer=own)
+    many, miniball = points("normal", 10 * n, 24), peer("miniball")
+    own = miniball and ("MiniballCpp", lambda: miniball.Miniball(many))
+    setting, limit = f"n = {10 * n}, d = 24, normal", memory(many.nbytes)
+    yield Subject("smallest ball", setting, partial(smallest_ball, many), limit, peer=own)

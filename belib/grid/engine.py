@@ -111,12 +111,15 @@ def snakemake(runs_dir: Path, profile: str, options: Sequence[str]) -> int:
     command += ["--directory", str(work.workflow_folder(runs_dir))]
     command += ["--profile", str(SNAKEFILE.parent / "profiles" / profile), *options]
     process = subprocess.Popen(command, env={**os.environ, VARIABLE: str(runs_dir)})
-    signal.signal(signal.SIGTERM, lambda *_: process.terminate())
-    while True:
-        try:
-            return process.wait()
-        except KeyboardInterrupt:  # Snakemake has had it too, and ends its jobs
-            continue
+    before = signal.signal(signal.SIGTERM, lambda *_: process.terminate())
+    try:
+        while True:
+            try:
+                return process.wait()
+            except KeyboardInterrupt:  # Snakemake has had it too, and ends its jobs
+                continue
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def check_installed() -> None:

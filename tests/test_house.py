@@ -18,7 +18,7 @@ FLOORS = (
     {"datasets", "actor_critic", "maximizers"},
     {"agents", "offline", "statemap"},
     {"training", "coverage"},
-    {"figures"},
+    {"figures", "estimates"},
     {"widgets"},
 )
 FLOOR = {name: number for number, names in enumerate(FLOORS) for name in names}

@@ -1,0 +1,168 @@
+"""Estimates before a run: what is counted is exact, what is timed is right within a factor."""
+
+import statistics
+import time
+from dataclasses import replace
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from belib import envs
+from belib.config import ALGORITHMS, OfflineConfig, PretrainConfig, paper_grid
+from belib.estimates import (
+    ASSUMED,
+    count,
+    estimate,
+    estimate_groups,
+    rates,
+    small_replay,
+    update_seconds,
+)
+from belib.estimates.counting import Counting
+from belib.offline import LEARNERS
+from belib.streams import Streams
+from belib.training import pretrain
+from belib.training.collection import AGENTS
+
+WALKER = (24, 6)
+EXPLORERS = ("behavioral", "rnd", "smm")
+
+
+@pytest.fixture(autouse=True)
+def processor_time(monkeypatch):
+    """Other processes lengthen it little; with one thread it is an idle machine's time."""
+    monkeypatch.setattr(rates, "clock", time.process_time)
+
+
+def member(name, **sizes):
+    """A config of an algorithm or objective."""
+    return (
+        OfflineConfig(algorithm=name, **sizes)
+        if name in ALGORITHMS
+        else PretrainConfig(objective=name, **sizes)
+    )
+
+
+def real_update(configs):
+    """A call that draws a batch and learns from it, as a run does."""
+    config = configs[0]
+    offline = isinstance(config, OfflineConfig)
+    made = LEARNERS[config.algorithm] if offline else AGENTS[config.objective]
+    sizes = (WALKER[0] + (config.skill_dim if made is AGENTS["smm"] else 0), WALKER[1])
+    learner, replay = made(*sizes, configs), small_replay(config, len(configs), sizes, 5000)
+    replay._rows.normal_()
+    draws = Streams(range(len(configs)), "replay")
+    return lambda: learner.update(replay.sample(config.batch_size, draws))
+
+
+@pytest.mark.parametrize("name", [*ALGORITHMS, *EXPLORERS])
+def test_counted_flops_are_those_of_the_real_update(name):
+    configs = [member(name, hidden_dim=32, batch_size=16, seed=seed) for seed in range(2)]
+    update = real_update(configs)
+    update()  # the process has chosen its way of products
+    with FlopCounterMode(display=False) as counter:
+        update()
+    counted = sum(o.amount * n for o, n in count(configs).update if o.each)
+    assert counted == counter.get_total_flops() > 0
+
+
+def test_hollow_tensors_take_no_memory_and_are_counted_while_they_live():
+    with Counting() as counting:
+        x = torch.zeros(100_000, 1000, 1000)  # 400 GB
+        y = (x + 1)[0].T @ x[1]
+        assert y.shape == (1000, 1000)
+        assert counting.live == x.nbytes + y.nbytes
+        assert counting.peak == 2 * x.nbytes + y.nbytes
+        del x, y
+        assert counting.live == 0
+    assert counting.flops == 2 * 1000**3
+
+
+def test_what_is_alive_in_a_learner_is_its_checkpoint():
+    configs = [OfflineConfig(hidden_dim=32, batch_size=16)] * 2
+    state = LEARNERS["td3"](*WALKER, configs).state()
+    tensors = [*state["networks"].values()]
+    for each in state["optimizers"].values():
+        tensors += [*each["means"], *each["squares"], each["steps"]]
+    assert count(configs).state == pytest.approx(sum(x.nbytes for x in tensors), rel=1e-3)
+
+
+@pytest.mark.parametrize(("name", "members"), [("td3", 1), ("behavioral", 3)])
+def test_an_updates_time_is_about_as_estimated(name, members):
+    """Within a factor of 2: the suite runs on machines that do other things at the same time."""
+    check_time([member(name, hidden_dim=128, batch_size=128, seed=s) for s in range(members)], 2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+@pytest.mark.parametrize(("size", "members"), [(128, 3), (256, 1), (256, 15), (1024, 1)])
+@pytest.mark.parametrize("name", ["td3", "cql", "crr", *EXPLORERS])
+def test_an_updates_time_is_right_within_a_factor_of_1_5(name, size, members, precision):
+    sizes = {"hidden_dim": size, "batch_size": size, "precision": precision}
+    check_time([member(name, seed=seed, **sizes) for seed in range(members)], 1.5)
+
+
+def check_time(configs, factor):
+    expected, update = update_seconds(configs), real_update(configs)
+    update()
+    found = statistics.median(rates._times(update, repeats=7, most=1.0))
+    print(f"estimated {1e3 * expected:.2f} ms, took {1e3 * found:.2f}: {expected / found:.2f}")
+    assert 1 / factor < expected / found < factor
+
+
+def test_the_files_of_a_collection_are_as_large_as_estimated(small_pretrain, tmp_path):
+    config = small_pretrain(objective="random")
+    (folder,) = pretrain(config, runs_dir=tmp_path, progress=False)
+    found = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+    assert estimate(config).disk_gb == pytest.approx(found / 1e9, rel=0.15)
+
+
+def test_parts_of_a_call_add_up_and_grow_with_the_run():
+    one = PretrainConfig.at_scale("quickstart")
+    both = [one, replace(one, objective="random")]
+    whole, first, second = estimate(both), estimate(both[:1]), estimate(both[1:])
+    assert whole.minutes == pytest.approx(first.minutes + second.minutes)
+    assert whole.disk_gb == pytest.approx(first.disk_gb + second.disk_gb)
+    longer = estimate(replace(one, num_steps=2 * one.num_steps))
+    assert 1.8 < longer.minutes / first.minutes < 2.3, "the random steps at the start are cheap"
+    assert longer.memory_gb > first.memory_gb
+
+
+def test_groups_share_the_cores():
+    configs = [OfflineConfig.at_scale("smoke", seed=seed) for seed in range(2)]
+    one = estimate_groups([configs], processes=2)
+    four = estimate_groups([configs] * 4, processes=2)
+    assert four.minutes == pytest.approx(2 * one.minutes, rel=1e-6)
+    assert four.memory_gb == pytest.approx(2 * one.memory_gb)
+
+
+def test_what_is_assumed_is_called_so():
+    config = OfflineConfig(task="walker_run")
+    found = estimate(config, rates=ASSUMED["H100"])
+    assert "assumed: H100" in str(found)
+    assert "estimated on this machine" in str(estimate(PretrainConfig.at_scale("smoke")))
+    assert found.minutes < 60, "100,000 updates of one small network"
+
+
+def test_configs_that_do_not_go_together_are_refused():
+    with pytest.raises(ValueError, match="must have the same hidden_dim"):
+        estimate([PretrainConfig(), PretrainConfig(hidden_dim=8)])
+
+
+@pytest.mark.slow
+def test_the_papers_whole_grid_is_estimated_in_seconds():
+    """About 250 jobs of a dozen shapes, for a machine whose rates are known."""
+    begin, jobs = time.process_time(), 0
+    for domain in ("walker", "quadruped"):
+        grid = [c for c in paper_grid("paper", domain=domain) if not c.label]
+        for config in grid:
+            estimate(config, rates=ASSUMED["H100"])
+            for task in envs.domain_tasks(domain):
+                for algorithm in ("td3", "cql", "crr"):
+                    options = {"domain": domain, "task": task, "algorithm": algorithm}
+                    members = [OfflineConfig(seed=s, **options) for s in range(5)]
+                    estimate(members, rates=ASSUMED["H100"])
+                    jobs += 1
+    assert jobs > 250
+    assert time.process_time() - begin < 6

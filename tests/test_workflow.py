@@ -49,7 +49,7 @@ def test_snakemake_takes_the_whole_grid(tmp_path, capfd):
     words = ["run", "--scale", "smoke", "--runs-dir", str(tmp_path), "--dry-run"]
     assert main(words) == 0
     jobs = len(grid.read("smoke"))
-    assert re.search(rf"^total +{jobs + 1}$", capfd.readouterr().err, re.MULTILINE)  # and `all`
+    assert re.search(rf"^total +{jobs + 1}$", capfd.readouterr().out, re.MULTILINE)  # and `all`
     assert not (tmp_path / "datasets").exists()
 
 
@@ -102,7 +102,7 @@ def test_slurm_is_asked_for_what_the_plan_says(tmp_path, capfd):
     asked = ["--cpus-per-task=1", "--gpus=1", f"--mem {resources['mem_mb']}"]
     for option in (*asked, f"-t {resources['runtime']}", "--export=ALL", "-p work"):
         assert option in submitted, submitted
-    assert "collect/walker/shannon-s0.done" in submitted
+    assert "--target-jobs 'collect:name=walker/shannon-s0'" in submitted
 
 
 def contents(runs_dir):
@@ -142,7 +142,8 @@ def test_killed_at_any_moment_it_ends_in_the_same_bytes(stage, uninterrupted, tm
     jobs = lambda: [  # noqa: E731
         process
         for process in engine.processes(tmp_path)
-        if "job" in process.cmdline() and f"{stage}/walker" in " ".join(process.cmdline())
+        if "job" in process.cmdline()
+        and f"{stage}/walker" in " ".join(process.cmdline())
         and "-c" not in process.cmdline()
     ]
     at_work = "datasets/walker/*/buffer/*" if stage == "collect" else "offline/*/*/*/*/config.yaml"

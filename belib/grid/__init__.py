@@ -90,9 +90,7 @@ def collect_jobs(lines: Sequence[dict], scale: str, together: int, file: str) ->
     return jobs
 
 
-def _lockstep(
-    configs: Sequence[PretrainConfig], most: int
-) -> Iterator[tuple[PretrainConfig, ...]]:
+def _lockstep(configs: Sequence[PretrainConfig], most: int) -> Iterator[tuple[PretrainConfig, ...]]:
     """Even groups of at most `most` configs of one objective that differ only in MEMBER_FIELDS."""
     free = set(PretrainConfig.MEMBER_FIELDS) - {"objective"}
     same = [item.name for item in fields(PretrainConfig) if item.name not in free]
@@ -168,7 +166,9 @@ def select(jobs: Sequence[Job], only: Iterable[str]) -> list[Job]:
 
 
 def _begins(name: str, target: str) -> bool:
-    return name == target or name.startswith((f"{target}/", f"{target}-")) or fnmatchcase(name, target)
+    return (
+        name == target or name.startswith((f"{target}/", f"{target}-")) or fnmatchcase(name, target)
+    )
 
 
 def _beginnings(names: Iterable[str]) -> Iterator[str]:

@@ -48,10 +48,11 @@ def show_plan(jobs: list[grid.Job], table: pd.DataFrame, cores: int) -> None:
     shown = plan.summary(table)
     with pd.option_context("display.width", 120, "display.float_format", "{:.2f}".format):
         print(shown.to_string(index=False))
-    hours = table["minutes"].sum() / 60
+    hours, gpu_hours = table["minutes"].sum() / 60, table["gpu_minutes"].sum() / 60
     print(
-        f"{len(jobs)} jobs, {int(table['finished'].sum())} of them finished; about {hours:.1f} "
-        f"hours of one core are left, at best {hours / cores:.1f} on {cores}"
+        f"{len(jobs)} jobs, {int(table['finished'].sum())} of them finished. What is left takes "
+        f"about {hours:.1f} hours of a core here, {hours / cores:.1f} on {cores} cores at best; "
+        f"{gpu_hours:.1f} on a GPU ({plan.GPU}, by its published numbers)"
     )
 
 
@@ -62,6 +63,7 @@ def run(arguments: argparse.Namespace, options: list[str]) -> int:
     if arguments.command == "run":
         engine.check_installed()
         work.check(jobs, runs_dir)
+    torch.set_num_threads(1)  # as jobs have
     table = plan.costs(jobs, runs_dir)
     show_plan(jobs, table, arguments.cores)
     plan.check_disk(table, runs_dir)
@@ -72,7 +74,12 @@ def run(arguments: argparse.Namespace, options: list[str]) -> int:
         settings = {"checkpoint_minutes": arguments.checkpoint_minutes, "scale": arguments.scale}
         plan.write(jobs, table, runs_dir, gpus=arguments.gpus, **settings)
         if arguments.profile == "local":
-            options = ["--cores", str(arguments.cores), *engine.local_resources(arguments.gpus), *options]
+            options = [
+                "--cores",
+                str(arguments.cores),
+                *engine.local_resources(arguments.gpus),
+                *options,
+            ]
         return engine.run(jobs, runs_dir, profile=arguments.profile, options=options)
 
 

@@ -164,9 +164,7 @@ def first_error(text: str) -> str:
     return f"no error line, it may have been killed; its last line: {lines[-1] if lines else ''}"
 
 
-def run(
-    jobs: Sequence[Job], runs_dir: Path, *, profile: str, options: Sequence[str]
-) -> int:
+def run(jobs: Sequence[Job], runs_dir: Path, *, profile: str, options: Sequence[str]) -> int:
     """Snakemake on jobs whose plan is written; the failures are printed. 0 where all is done."""
     begun = time.time()
     status = snakemake(runs_dir, profile, options)

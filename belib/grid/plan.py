@@ -17,46 +17,53 @@ from belib.grid import Job, work
 PLAN = "plan.json"
 CONFIGS = {"collect": PretrainConfig, "offline": OfflineConfig}
 
-# A notebook of many datasets: maps of 170,000 states took 5 minutes and 1 GB (see notebook 06).
-_NOTEBOOK = {"minutes": 20.0, "memory_gb": 3.0, "disk_gb": 0.1}
+COSTS = ("minutes", "gpu_minutes", "memory_gb", "disk_gb")
 
-# A limit for the engine, not an estimate: a job that it ends goes on at the next try.
-_LIMIT, _LEAST_MINUTES = 3.0, 30
+# Notebook 06 takes 1, 4 and 20 minutes at the three scales, after 8, 41 and 72 jobs.
+_NOTEBOOK_MINUTES_A_JOB, _NOTEBOOK_GB = 0.25, 3.0
+
+GPU = "H100"
+"""The card of `gpu_minutes`: by published numbers, since nobody has measured one here."""
+
+# Limits for the engine: times the estimate. A job that is ended goes on at the next try.
+_TIME_LIMIT, _LEAST_MINUTES, _MEMORY_LIMIT = 3.0, 30, 1.5
 
 
 def costs(jobs: Sequence[Job], runs_dir: Path) -> pd.DataFrame:
-    """A row a job: stage, domain, members, finished, minutes, memory_gb, disk_gb, gpu.
+    """A row a job: stage, domain, members, finished, trains, minutes, gpu_minutes, GB.
 
-    What is finished costs nothing. Times are of this machine, by `belib.estimates`.
+    What is finished costs nothing. `minutes` are of this machine with the threads that torch has.
     """
-    rows = []
+    rows, steps = [], {}
     for job in jobs:
+        steps |= {c.dataset: c.num_steps for c in job.configs if job.stage == "collect"}
         finished = work.finished(job, runs_dir)
         domain = job.name.split("/")[1] if "/" in job.name else ""
         row = {"job": job.name, "stage": job.stage, "domain": domain, "members": len(job.configs)}
-        row |= {"finished": finished, "gpu": uses_gpu(job)}
-        rows.append(row | (dict.fromkeys(_NOTEBOOK, 0.0) if finished else _cost(job)))
+        trains = any(getattr(config, "objective", "") != "random" for config in job.configs)
+        row |= {"finished": finished, "trains": trains}
+        rows.append(row | (dict.fromkeys(COSTS, 0.0) if finished else _cost(job, steps)))
     return pd.DataFrame(rows)
 
 
-def uses_gpu(job: Job) -> bool:
-    """Whether a job has networks to train."""
-    return any(getattr(config, "objective", "") != "random" for config in job.configs)
-
-
-def _cost(job: Job) -> dict[str, float]:
+def _cost(job: Job, steps: dict[str, int]) -> dict[str, float]:
+    """Of one job, by `belib.estimates`; `steps` are of datasets, by name."""
     if not job.configs:
-        return _NOTEBOOK
-    found = estimates.estimate(job.configs)
-    return {name: getattr(found, name) for name in _NOTEBOOK}
+        minutes = _NOTEBOOK_MINUTES_A_JOB * len(job.needs)
+        return dict(zip(COSTS, (minutes, minutes, _NOTEBOOK_GB, 0.1), strict=True))
+    size = steps.get(job.configs[0].dataset)
+    here = estimates.estimate(job.configs, dataset_steps=size)
+    there = estimates.estimate(job.configs, rates=estimates.ASSUMED[GPU], dataset_steps=size)
+    found = (here.minutes, there.minutes, here.memory_gb, here.disk_gb)
+    return dict(zip(COSTS, found, strict=True))
 
 
 def summary(table: pd.DataFrame) -> pd.DataFrame:
     """`costs` by stage and domain, and in total."""
     kinds = {"jobs": ("job", "count"), "finished": ("finished", "sum")}
-    kinds |= {"members": ("members", "sum"), "hours": ("hours", "sum")}
+    kinds |= {name: (name, "sum") for name in ("members", "hours", "gpu_hours")}
     kinds |= {"memory_gb": ("memory_gb", "max"), "disk_gb": ("disk_gb", "sum")}
-    table = table.assign(hours=table["minutes"] / 60)
+    table = table.assign(hours=table["minutes"] / 60, gpu_hours=table["gpu_minutes"] / 60)
     rows = table.groupby(["stage", "domain"], sort=False).agg(**kinds).reset_index()
     total = table.assign(stage="total", domain="").groupby(["stage", "domain"]).agg(**kinds)
     return pd.concat([rows, total.reset_index()], ignore_index=True)
@@ -87,10 +94,11 @@ def write(
 
 
 def _entry(job: Job, row: pd.Series, gpus: int) -> dict[str, Any]:
+    minutes = row["gpu_minutes" if gpus else "minutes"]
     resources = {
-        "mem_mb": math.ceil(1000 * row["memory_gb"]),
-        "runtime": max(_LEAST_MINUTES, math.ceil(_LIMIT * row["minutes"])),
-        "gpu": int(gpus > 0 and row["gpu"]),
+        "mem_mb": math.ceil(1000 * _MEMORY_LIMIT * row["memory_gb"]),
+        "runtime": max(_LEAST_MINUTES, math.ceil(_TIME_LIMIT * minutes)),
+        "gpu": int(gpus > 0 and row["trains"]),
     }
     configs = [asdict(config) for config in job.configs]
     return {"needs": job.needs, "resources": resources, "configs": configs}

@@ -18,7 +18,7 @@ def workflow_folder(runs_dir: Path) -> Path:
 
 def marker(job: Job, runs_dir: Path) -> Path:
     """The file that tells Snakemake that a job is finished; nothing else is its output."""
-    return workflow_folder(runs_dir) / f"{job.name}.done"
+    return workflow_folder(runs_dir) / "finished" / job.name
 
 
 def log(job: Job, runs_dir: Path) -> Path:

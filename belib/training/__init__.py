@@ -108,7 +108,7 @@ def _collect(group: Sequence[tuple[PretrainConfig, Path]], **options: float | bo
 
 
 def is_collected(config: PretrainConfig, folder: Path) -> bool:
-    """Whether a dataset's folder has all steps of its config, so that `pretrain` would do nothing."""
+    """Whether a dataset has all steps of its config, so that `pretrain` would do nothing."""
     card = datasets.read_card(folder)
     return bool(card) and card["num_steps"] >= config.num_steps
 

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from belib import grid, paths, runs
-from belib.config import OfflineConfig, PretrainConfig
+from belib.config import OfflineConfig, PretrainConfig, scales
 from belib.grid import Job, engine, plan, work
 from belib.results import PAPER_TABLE_1
 
@@ -55,7 +55,7 @@ def test_the_papers_grid_has_its_1275_policies():
         assert kinds == {"behavioral": 8, "renyi": 5, "shannon": 2, "rnd": 1, "smm": 1}
 
 
-@pytest.mark.parametrize("scale", grid.scales())
+@pytest.mark.parametrize("scale", scales("grid"))
 def test_jobs_come_after_what_they_need_and_have_names_of_their_own(scale):
     known = set()
     for job in grid.read(scale):
@@ -103,7 +103,7 @@ def test_lines_expand_and_entries_add_members_to_a_job(own_grid):
         together=8,
         offline=[
             {**STAND, "seeds": 2, "dataset": "shannon-*"},
-            {**STAND, "task": ["walker_run", "walker_stand"], "seed": [1], "dataset": "shannon-s1"},
+            {**STAND, "task": ["walker_run", "walker_stand"], "seeds": [1], "dataset": "shannon-s1"},
         ],
     )
     names = ["walker/shannon-s0+1", "walker/rnd-s0+1", "cheetah/shannon-s0"]

@@ -5,17 +5,25 @@ seeds as members), coverage (notebook 06, a domain) or report (notebook 07). Fro
 `python -m belib.grid --help`; Snakemake runs the jobs, see `workflow/`.
 """
 
-import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
-import yaml
-
 from belib import envs, paths, runs
-from belib.config import Config, OfflineConfig, PretrainConfig, unknown_name
+from belib.config import (
+    Config,
+    OfflineConfig,
+    PretrainConfig,
+    combinations,
+    read_grid,
+    scales,
+    unknown_name,
+)
+
+ENTRIES = ("datasets", "together", "offline")
+"""Of a grid's file."""
 
 STAGES = ("collect", "offline", "coverage", "report")
 """In their order; names of jobs begin with them."""
@@ -46,26 +54,20 @@ class Job:
         return [self.name, *places, *(f"{self.stage}/{place}" for place in places)]
 
 
-def scales() -> list[str]:
-    """The scales that have a grid."""
-    return sorted(path.name.split(".")[1] for path in paths.ROOT.glob("params/grid.*.yaml"))
-
-
 def read(scale: str) -> list[Job]:
     """The jobs of `params/grid.<scale>.yaml`, those that others need first.
 
     Raises ValueError for an unknown scale, a wrong value, a task of another domain, a dataset asked
     for twice or not at all; TypeError for a wrong name or type. The message has the file's entry.
     """
-    if scale not in scales():
-        known = ", ".join(scales())
-        raise ValueError(f"scale must be one of {known}, got {unknown_name(scale, scales())}")
-    file = f"params/grid.{scale}.yaml"
-    grid = yaml.safe_load((paths.ROOT / file).read_text())
-    unknown = [name for name in grid if name not in ("datasets", "offline", "together")]
-    if unknown:
-        known = ["datasets", "offline", "together"]
-        raise TypeError(f"{file} has no entry {unknown_name(unknown[0], known)}")
+    known = scales("grid")
+    if scale not in known:
+        near = unknown_name(scale, known)
+        raise ValueError(f"scale must be one of {', '.join(known)}, got {near}")
+    file, grid = f"params/grid.{scale}.yaml", read_grid(scale)
+    for name in grid:
+        if name not in ENTRIES:
+            raise TypeError(f"{file} has no entry {unknown_name(name, ENTRIES)}")
     collecting = collect_jobs(grid["datasets"], scale, grid.get("together", 1), file)
     learning = offline_jobs(grid.get("offline", []), scale, collecting, file)
     return [*collecting, *learning, *notebook_jobs([*collecting, *learning])]
@@ -111,7 +113,8 @@ def offline_jobs(
     sizes = OfflineConfig.at_scale(scale)
     for number, entry in enumerate(entries, 1):
         place = f"{file}, offline, entry {number}"
-        patterns = _listed(entry.get("dataset", "*"))
+        patterns = entry.get("dataset", "*")
+        patterns = patterns if isinstance(patterns, list) else [patterns]
         rest = {name: value for name, value in entry.items() if name != "dataset"}
         for config in _configs(rest, sizes, place):
             _check_task(config, place)
@@ -181,21 +184,11 @@ def _beginnings(names: Iterable[str]) -> Iterator[str]:
 
 def _configs(entry: dict[str, Any], sizes: Config, place: str) -> list[Config]:
     """The configs that an entry stands for, one for each combination of its lists."""
-    entry = dict(entry)
-    seeds = entry.pop("seeds", None)
-    if seeds is not None:
-        entry["seed"] = list(range(seeds)) if isinstance(seeds, int) else seeds
+    known = asdict(sizes)
     try:
-        return [
-            type(sizes).from_dict({**asdict(sizes), **dict(zip(entry, values, strict=True))})
-            for values in itertools.product(*map(_listed, entry.values()))
-        ]
+        return [type(sizes).from_dict({**known, **each}) for each in combinations(entry)]
     except (TypeError, ValueError) as error:
         raise type(error)(f"{place}: {error}") from None
-
-
-def _listed(value: Any) -> list:
-    return value if isinstance(value, list) else [value]
 
 
 def _matching(patterns: Sequence[str], names: Sequence[str], what: str) -> list[str]:

@@ -123,12 +123,14 @@ def snakemake(runs_dir: Path, profile: str, options: Sequence[str]) -> int:
 
 
 def check_installed() -> None:
-    """ImportError that says how to install Snakemake, where it is not."""
+    """ImportError or FileNotFoundError that says what is missing and how to get it."""
     if importlib.util.find_spec("snakemake") is None:
         raise ImportError(
             "the grid needs Snakemake: `make grid` installs it, and so does\n"
             "    pip install -c constraints.txt -e '.[workflow]'"
         )
+    if not SNAKEFILE.exists():
+        raise FileNotFoundError(f"the grid runs in the project's repository: no {SNAKEFILE}")
 
 
 def local_resources(gpus: int) -> list[str]:

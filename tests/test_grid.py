@@ -26,7 +26,8 @@ def of(jobs, stage):
 
 
 def members(jobs, stage):
-    return [config for job in of(jobs, stage) for config in job.configs]
+    """Of a stage's jobs, but for those that learn nothing."""
+    return [c for job in of(jobs, stage) for c in job.configs if not work.is_baselines(job)]
 
 
 def test_the_papers_grid_has_its_datasets():
@@ -103,12 +104,19 @@ def test_lines_expand_and_entries_add_members_to_a_job(own_grid):
         together=8,
         offline=[
             {**STAND, "seeds": 2, "dataset": "shannon-*"},
-            {**STAND, "task": ["walker_run", "walker_stand"], "seeds": [1], "dataset": "shannon-s1"},
+            {
+                **STAND,
+                "task": ["walker_run", "walker_stand"],
+                "seeds": [1],
+                "dataset": "shannon-s1",
+            },
         ],
     )
     names = ["walker/shannon-s0+1", "walker/rnd-s0+1", "cheetah/shannon-s0"]
     assert [job.name for job in of(jobs, "collect")] == [f"collect/{name}" for name in names]
-    first, second = of(jobs, "offline")
+    first, second, baselines = of(jobs, "offline")
+    found = [(config.task, config.seed) for config in baselines.configs]
+    assert found == [("walker_stand", 0), ("walker_stand", 1), ("walker_run", 1)]
     assert first.name == "offline/walker/shannon-s0/td3"
     assert first.needs == second.needs == ("collect/walker/shannon-s0+1",)
     found = [(config.task, config.seed) for config in second.configs]
@@ -167,7 +175,7 @@ def test_a_target_chooses_its_jobs_and_what_they_need():
     assert chosen("walker/behavioral-0.5") == own
     assert chosen(f"offline/{name}/crr") == [own[0], own[3]]
     assert chosen(f"collect/{name}") == own[:1]
-    assert len(chosen("walker")) == 21 + 51 + 1  # and coverage, but no report
+    assert len(chosen("walker")) == 21 + 51 + 1 + 1  # baselines and coverage, but no report
     assert len(chosen("*/td3")) == 34 + 34
     assert chosen() == [job.name for job in jobs]
     assert "collect/walker/behavioral-0.2-s0+3" in [
@@ -230,10 +238,10 @@ def test_the_plan_says_jobs_hours_and_disk(tmp_path, an_hour):
     table = plan.costs(jobs, tmp_path)
     total = plan.summary(table).set_index("stage").loc["total"]
     notebooks = [job for job in jobs if not job.configs]
-    assert total["jobs"] == len(jobs) == 8 + len(notebooks)
-    assert 8 < total["hours"] < 8 + 0.1 * len(notebooks)
+    assert total["jobs"] == len(jobs) == 9 + len(notebooks)
+    assert 9 < total["hours"] < 9 + 0.1 * len(notebooks)
     assert total["gpu_hours"] == total["hours"]
-    assert total["members"] == 4 + 18
+    assert total["members"] == 4 + 18 + 4
     assert not list(tmp_path.iterdir())
 
 
@@ -241,7 +249,7 @@ def test_a_disk_too_small_is_refused_with_the_numbers(tmp_path, an_hour, monkeyp
     table = plan.costs(grid.read("smoke"), tmp_path / "runs")
     free = shutil.disk_usage(tmp_path)._replace(free=2 * 10**9)
     monkeypatch.setattr(plan.shutil, "disk_usage", lambda _: free)
-    with pytest.raises(OSError, match=r"needs about 8\.\d GB .* has 2\.0 GB free"):
+    with pytest.raises(OSError, match=r"needs about 9\.\d GB .* has 2\.0 GB free"):
         plan.check_disk(table, tmp_path / "runs")
 
 

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
-from belib import envs, paths, runs
+from belib import envs, runs
 from belib.config import (
     Config,
     OfflineConfig,
@@ -24,6 +24,9 @@ from belib.config import (
 
 ENTRIES = ("datasets", "together", "offline")
 """Of a grid's file."""
+
+NO_DATASET = "none"
+"""Of what is no policy: see `training.evaluate_baselines`."""
 
 STAGES = ("collect", "offline", "coverage", "report")
 """In their order; names of jobs begin with them."""
@@ -107,7 +110,10 @@ def _lockstep(configs: Sequence[PretrainConfig], most: int) -> Iterator[tuple[Pr
 def offline_jobs(
     entries: Sequence[dict], scale: str, collecting: Sequence[Job], file: str
 ) -> list[Job]:
-    """A job for each dataset and variant of an algorithm; entries add members to it."""
+    """A job for each dataset and variant of an algorithm, to which entries add members.
+
+    And one a domain for what policies must beat, on the dataset `none`.
+    """
     makers = {(c.domain, c.dataset): job.name for job in collecting for c in job.configs}
     members: dict[str, dict[tuple, OfflineConfig]] = {}
     sizes = OfflineConfig.at_scale(scale)
@@ -131,7 +137,18 @@ def offline_jobs(
         runs.check_members(configs)
         needed = makers[configs[0].domain, configs[0].dataset]
         jobs.append(Job(name=name, configs=configs, needs=(needed,)))
-    return jobs
+    return [*jobs, *_baseline_jobs(jobs)]
+
+
+def _baseline_jobs(jobs: Sequence[Job]) -> Iterator[Job]:
+    """Doing nothing and random actions, for every task and seed of a domain."""
+    members: dict[str, dict[tuple, OfflineConfig]] = {}
+    for config in (config for job in jobs for config in job.configs):
+        own = members.setdefault(config.domain, {})
+        own.setdefault((config.task, config.seed), replace(config, dataset=NO_DATASET))
+    for domain, found in members.items():
+        name = f"offline/{domain}/{NO_DATASET}/baselines"
+        yield Job(name=name, configs=tuple(found.values()))
 
 
 def notebook_jobs(jobs: Sequence[Job]) -> list[Job]:
@@ -142,8 +159,6 @@ def notebook_jobs(jobs: Sequence[Job]) -> list[Job]:
         Job(name=f"coverage/{d}", needs=tuple(n for n in names if n.split("/")[1] == d))
         for d in domains
     ]
-    if not (paths.ROOT / "notebooks" / "07_report.ipynb").exists():
-        return coverage
     return [*coverage, Job(name="report", needs=(*names, *(job.name for job in coverage)))]
 
 

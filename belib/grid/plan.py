@@ -4,7 +4,7 @@ import json
 import math
 import shutil
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -51,9 +51,11 @@ def _cost(job: Job, steps: dict[str, int]) -> dict[str, float]:
     if not job.configs:
         minutes = _NOTEBOOK_MINUTES_A_JOB * len(job.needs)
         return dict(zip(COSTS, (minutes, minutes, _NOTEBOOK_GB, 0.1), strict=True))
-    size = steps.get(job.configs[0].dataset)
-    here = estimates.estimate(job.configs, dataset_steps=size)
-    there = estimates.estimate(job.configs, rates=estimates.ASSUMED[GPU], dataset_steps=size)
+    configs, size = job.configs, steps.get(job.configs[0].dataset)
+    if work.is_baselines(job):  # as long as two evaluations, of two policies
+        configs = [replace(config, num_steps=2, eval_every=1) for config in configs]
+    here = estimates.estimate(configs, dataset_steps=size)
+    there = estimates.estimate(configs, rates=estimates.ASSUMED[GPU], dataset_steps=size)
     found = (here.minutes, there.minutes, here.memory_gb, here.disk_gb)
     return dict(zip(COSTS, found, strict=True))
 

@@ -126,23 +126,23 @@ PART = ("--only", "collect offline/walker/shannon-s0", "--checkpoint-minutes", "
 
 
 def kill_during(stage, runs_dir):
-    """Begin the grid and kill its engine and one job of a stage; another one is left alone."""
+    """Begin the grid and kill its engine and jobs, but for one of a stage, which goes on alone."""
     begun = subprocess.Popen(
         command(runs_dir, *PART), cwd=ROOT, env=ONE_THREAD, stdout=subprocess.DEVNULL
     )
 
-    def working(words):
+    def working(*words):
         found = ((each, each.cmdline()) for each in engine.processes(runs_dir))
         return [each for each, line in found if set(words) <= set(line)]
 
-    def jobs():
-        names = [job.name for job in grid.read("smoke") if job.stage == stage]
-        return [process for name in names for process in working(["belib.grid", "job", name])]
+    def jobs(*stages):
+        names = [job.name for job in grid.read("smoke") if job.stage in stages]
+        return [process for name in names for process in working("belib.grid", "job", name)]
 
     at_work = {"collect": "datasets/*/*/buffer/*.npz", "offline": "offline/*/*/*/*/config.yaml"}
-    wait_for(lambda: any(runs_dir.glob(at_work[stage])) and len(jobs()) == 2)
-    killed, left = jobs()
-    for process in (begun, *working(["snakemake"]), killed):
+    wait_for(lambda: any(runs_dir.glob(at_work[stage])) and jobs(stage))
+    left, *others = [*jobs(stage), *jobs(*{"collect", "offline"} - {stage})]
+    for process in (begun, *working("snakemake"), *others):
         os.kill(process.pid, signal.SIGKILL)
     begun.wait()
     assert left.is_running()

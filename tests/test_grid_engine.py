@@ -45,6 +45,12 @@ def test_processes_of_a_runs_dir_are_found_and_ended_by_id(tmp_path, sleeper, ca
     assert psutil.Process(other.pid).is_running()
 
 
+def test_processes_that_outlive_their_engine_are_ended_after_it(tmp_path, sleeper):
+    with engine.alone(tmp_path):
+        job = sleeper(tmp_path)
+    assert not psutil.pid_exists(job.pid)
+
+
 def test_what_does_not_end_when_asked_is_killed(tmp_path, sleeper, monkeypatch):
     monkeypatch.setattr(engine, "_GRACE", 0.2)
     process = sleeper(tmp_path, "signal.signal(signal.SIGTERM, signal.SIG_IGN)")

@@ -23,6 +23,7 @@ VARIABLE = "BELIB_GRID"
 
 SNAKEFILE = paths.ROOT / "workflow" / "Snakefile"
 _GRACE = 10.0  # seconds between asking a process to end and ending it
+_ROUNDS = 3
 
 # The first line of a log that says what went wrong, as Python and Snakemake's shells write it.
 _ERROR = re.compile(r"^(?:[\w.]+\.)?\w*(?:Error|Exception|Interrupt|Killed)\b.*", re.MULTILINE)
@@ -47,13 +48,23 @@ def alone(runs_dir: Path) -> Iterator[None]:
             f"If it does not run any more, remove {file}"
         )
     with runs.locked([folder]):
-        end(processes(runs_dir))
+        end_all(runs_dir)
         locks = list((folder / ".snakemake" / "locks").glob("*.lock"))
         if locks:
             print(f"Snakemake's lock is cleared: its engine ({before or 'unknown'}) was killed")
         for lock in locks:
             lock.unlink()
-        yield
+        try:
+            yield
+        finally:
+            end_all(runs_dir)
+
+
+def end_all(runs_dir: Path) -> None:
+    """End what runs for a grid in `runs_dir`, and what a dying Snakemake begins meanwhile."""
+    for _ in range(_ROUNDS):
+        if left := processes(runs_dir):
+            end(left)
 
 
 def processes(runs_dir: Path) -> list[psutil.Process]:

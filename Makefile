@@ -1,11 +1,18 @@
-# make quickstart: collect, learn, look.  make test: what CI runs.  make lab: JupyterLab.
+# make quickstart: collect, learn, look.  make grid: the whole experiment.  make lab: JupyterLab.
+# make test: what CI runs.
 PYTHON ?= python3.11
 BIN := .venv/bin
 OUT := runs/quickstart
 PAPERMILL := $(BIN)/papermill --no-progress-bar --log-level WARNING
 SIZES := -p scale quickstart -p runs_dir $(OUT)
 
-.PHONY: quickstart test test-slow test-browser bench lab format clean
+# make grid SCALE=laptop ONLY=walker/behavioral-0.5 CORES=2; ARGS are Snakemake's own.
+SCALE ?= smoke
+PROFILE ?= local
+GRID = --scale $(SCALE) --profile $(PROFILE) --only '$(ONLY)' $(if $(CORES),--cores $(CORES)) \
+	$(if $(GPUS),--gpus $(GPUS)) $(if $(RUNS_DIR),--runs-dir '$(RUNS_DIR)')
+
+.PHONY: quickstart grid grid-plan test test-slow test-browser bench lab format clean
 
 # Packages are compiled at their first import, which takes less time than all of them at once.
 unexport PYTHONDONTWRITEBYTECODE
@@ -25,6 +32,17 @@ quickstart: .venv
 	$(BIN)/jupyter nbconvert --log-level WARN --to html $(OUT)/*.ipynb
 	@echo; $(BIN)/python -m belib.results $(OUT)
 	@echo; echo "Figures: $(OUT)/04_pretrain.html and 05_offline_rl.html; data: $(OUT)/datasets"
+
+# The whole experiment of params/grid.$(SCALE).yaml, continued where it was left: see workflow/.
+grid: .venv/.workflow
+	$(BIN)/python -m belib.grid run $(GRID) $(ARGS)
+
+grid-plan: .venv
+	$(BIN)/python -m belib.grid plan $(GRID)
+
+.venv/.workflow: .venv/.complete
+	$(BIN)/pip install --quiet --no-compile -c constraints.txt -e '.[workflow]'
+	touch $@
 
 test: .venv
 	rm -rf runs/test

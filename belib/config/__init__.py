@@ -309,20 +309,33 @@ def scales(stage: str) -> list[str]:
     return sorted(path.name.split(".")[1] for path in paths.ROOT.glob(f"params/{stage}.*.yaml"))
 
 
+def read_grid(scale: str) -> dict[str, Any]:
+    """`params/grid.<scale>.yaml` as it is; `belib.grid` makes jobs of it."""
+    return yaml.safe_load((paths.ROOT / "params" / f"grid.{scale}.yaml").read_text())
+
+
+def combinations(entry: dict[str, Any]) -> list[dict[str, Any]]:
+    """The entries that one with lists stands for, one for each combination of their values.
+
+    `seeds: 5` is short for `seed: [0, 1, 2, 3, 4]`.
+    """
+    entry = dict(entry)
+    if "seeds" in entry:
+        seeds = entry.pop("seeds")
+        entry["seed"] = seeds if isinstance(seeds, list) else list(range(seeds))
+    lists = {name: value if isinstance(value, list) else [value] for name, value in entry.items()}
+    return [dict(zip(lists, values, strict=True)) for values in itertools.product(*lists.values())]
+
+
 def paper_grid(scale: str, **overrides: Any) -> list[PretrainConfig]:
-    """The datasets of `params/grid.yaml` at a scale, with `overrides` for all (`seed`, `domain`).
+    """The paper's datasets at the sizes of any scale, with `overrides` for all (`seed`, `domain`).
 
     Those of one domain and equal `num_steps` can be members of one `pretrain` call.
     """
-    grid = yaml.safe_load((paths.ROOT / "params" / "grid.yaml").read_text())
-    domains = [overrides.pop("domain")] if "domain" in overrides else grid["domains"]
     configs = []
-    for domain, entry in itertools.product(domains, grid["datasets"]):
-        lists = {name: value for name, value in entry.items() if isinstance(value, list)}
-        single = {name: value for name, value in entry.items() if name not in lists}
-        times = single.pop("times", 1)
-        for values in itertools.product(*lists.values()):
-            fields = {**single, **dict(zip(lists, values, strict=True)), **overrides}
-            config = PretrainConfig.at_scale(scale, domain=domain, **fields)
+    for line in read_grid("paper")["datasets"]:
+        for values in combinations({**line, **overrides}):
+            times = values.pop("times", 1)
+            config = PretrainConfig.at_scale(scale, **values)
             configs.append(replace(config, num_steps=times * config.num_steps))
     return configs

@@ -28,6 +28,8 @@ from belib.training.rollout import rollout
 __all__ = [
     "Evaluator",
     "evaluate_baselines",
+    "is_collected",
+    "last_step",
     "pretrain",
     "rollout",
     "train_groups",
@@ -80,7 +82,7 @@ def _check_objectives(configs: Sequence[PretrainConfig]) -> None:
 
 def _collect(group: Sequence[tuple[PretrainConfig, Path]], **options: float | bool) -> None:
     """One lockstep run of the members of a group that are not finished."""
-    finished = [_is_collected(config, folder) for config, folder in group]
+    finished = [is_collected(config, folder) for config, folder in group]
     pending = runs.pending([folder for _, folder in group], finished)
     for _, folder in group:
         if folder not in pending:
@@ -106,7 +108,8 @@ def _collect(group: Sequence[tuple[PretrainConfig, Path]], **options: float | bo
             )
 
 
-def _is_collected(config: PretrainConfig, folder: Path) -> bool:
+def is_collected(config: PretrainConfig, folder: Path) -> bool:
+    """Whether a dataset has all steps of its config, so that `pretrain` would do nothing."""
     card = datasets.read_card(folder)
     return bool(card) and card["num_steps"] >= config.num_steps
 
@@ -134,7 +137,7 @@ def train_offline(
     _check_tasks(configs)
     folders = [offline_folder(runs_dir, c, c.dataset, c.variant) for c in configs]
     runs.check_folders(folders, configs)
-    finished = [_last_step(folder) >= config.num_steps for folder in folders]
+    finished = [last_step(folder) >= config.num_steps for folder in folders]
     pending = runs.pending(folders, finished)
     source = datasets.dataset_folder(runs_dir, config.domain, config.dataset)
     if pending or source.exists():  # what is finished can do without its data
@@ -220,7 +223,8 @@ def _check_tasks(configs: Sequence[OfflineConfig]) -> None:
             raise ValueError(f"task must be one of the domain {config.domain}, got {config.task!r}")
 
 
-def _last_step(folder: Path) -> int:
+def last_step(folder: Path) -> int:
+    """The update of the last evaluation in a policy's folder, 0 without one."""
     file = folder / "results.csv"
     rows = pd.read_csv(file) if file.exists() else ()
     return int(rows["step"].max()) if len(rows) else 0

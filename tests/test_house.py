@@ -19,7 +19,7 @@ FLOORS = (
     {"agents", "offline", "statemap"},
     {"training", "coverage"},
     {"figures"},
-    {"widgets"},
+    {"widgets", "report"},
 )
 FLOOR = {name: number for number, names in enumerate(FLOORS) for name in names}
 MODULES = sorted(path for path in ROOT.glob("belib/**/*.py") if path.name != "__init__.py")

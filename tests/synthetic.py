@@ -1,5 +1,9 @@
 """Made-up tables of the report, with effects that are known: SYNTHETIC numbers, not results."""
 
+import json
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 
@@ -7,6 +11,7 @@ from belib import results
 from belib.config import OfflineConfig, PretrainConfig
 from belib.figures.style import ALPHAS
 from belib.report import Tables
+from belib.report.gather import without_constants
 
 TASKS = ("walker_stand", "walker_walk", "walker_run")
 QS = (0.2, 0.5, 0.7, 0.9, 1.1)
@@ -72,7 +77,7 @@ def tables(
         for name in ("volumetric", "volumetric_scaled", "net", "cells", "shannon")
     }
     measured = described[known].assign(**covers).round(5)
-    return Tables(offline, described, measured, _provenance(configs))
+    return Tables(offline, described, measured, _provenance(learners))
 
 
 _FLOOR = {"zero action": 120.0, "random policy": 140.0}
@@ -106,14 +111,14 @@ def _described(config):
     }
 
 
-def _provenance(configs):
+def _provenance(learners):
     learning = {"num_steps": 10_000, "batch_size": 256, "hidden_dim": 256, "eval_episodes": 10}
     machine = {"processor": "none", "threads": 2, "python": "3.11", "torch": "2"}
     return {
         "scale": "synthetic",
         "constant": {},
         "collection": {"common": {"num_steps": 50_000}, "datasets": {}},
-        "learning": {"td3": learning},
+        "learning": dict.fromkeys(learners, learning),
         "coverage": {"size": 2000, "seed": 0, "scaling": "robust"},
         "seeds": {"collection": [0, 1, 2], "learners": [0, 1, 2, 3, 4]},
         "not finished": {"datasets": [], "policies": []},
@@ -121,3 +126,34 @@ def _provenance(configs):
         "revision": "none",
         "collected with": [],
     }
+
+
+def write(made: Tables, folder) -> None:
+    """The files that `report.load` reads."""
+    folder.mkdir(parents=True, exist_ok=True)
+    constant, rows = without_constants(made.offline)
+    for name, table in (
+        ("offline", rows),
+        ("datasets", made.datasets),
+        ("coverage", made.coverage),
+    ):
+        (folder / f"{name}.csv").write_text(table.to_csv(index=False))
+    provenance = {**made.provenance, "constant": constant}
+    (folder / "provenance.json").write_text(json.dumps(provenance, indent=1) + "\n")
+
+
+def example() -> Tables:
+    """What `tests/data/report` holds: BE with α < 1 a little better, RE with q > 1 and SMM poor."""
+
+    def effect(config, task):
+        poor = {"smm": -250, "random": -180, "renyi": -200 * (config.q > 1)}
+        return poor.get(config.objective, 40 * (config.alpha < 1))
+
+    made = tables(effect, learners=("td3", "crr"), tasks=TASKS[:2], seeds=3, between=20.0)
+    rows = made.offline
+    left = (rows["algorithm"] == "crr") & (rows["objective"] == "behavioral")
+    return replace(made, offline=rows[~left])
+
+
+if __name__ == "__main__":
+    write(example(), Path(__file__).parent / "data" / "report" / "synthetic")

@@ -41,6 +41,7 @@ def dataset_returns(policies: pd.DataFrame, baselines: pd.DataFrame) -> np.ndarr
             _recipe_bars(ax, recipes.index(name), own)
         _baselines(ax, baselines[baselines["task"] == task])
         ax.set(title=_task(task), ylabel="episode return", ylim=(0, None))
+    axes[-1, 0].set_xlim(-0.8, len(recipes) - 0.2)
     turned = {"rotation": 60, "ha": "right", "rotation_mode": "anchor"}
     axes[-1, 0].set_xticks(range(len(recipes)), recipes, **turned)
     axes[0, 0].legend(**OUTSIDE)
@@ -61,7 +62,9 @@ def _recipe_bars(ax: Axes, place: int, rows: pd.DataFrame) -> None:
             ax.scatter(x + np.linspace(-0.2, 0.2, len(values)) * width, values, **_DOTS)
 
 
-def parameter_curves(units: pd.DataFrame, means: pd.DataFrame) -> np.ndarray:
+def parameter_curves(
+    units: pd.DataFrame, means: pd.DataFrame, baselines: pd.DataFrame
+) -> np.ndarray:
     """Returns over alpha (left) and q (right) by rank; a row of panels a task.
 
     A dot a dataset, a line through the recipes' means with their intervals; the band is SE.
@@ -69,6 +72,7 @@ def parameter_curves(units: pd.DataFrame, means: pd.DataFrame) -> np.ndarray:
     Args:
         units: a row a dataset: `task`, `objective`, `parameter`, `label`, `value`.
         means: from `report.means`.
+        baselines: rows of doing nothing and of random actions.
     """
     tasks = means["task"].unique()
     options = {"sharey": "row", "squeeze": False, "figsize": (13.5, 3.3 * len(tasks) + 1)}
@@ -78,8 +82,9 @@ def parameter_curves(units: pd.DataFrame, means: pd.DataFrame) -> np.ndarray:
             own = [each[(each["task"] == task) & (each["label"] == "")] for each in (units, means)]
             _family_curve(ax, objective, *own)
             _shannon_band(ax, own[1])
+            _baselines(ax, baselines[baselines["task"] == task])
             ax.set_title(f"{_task(task)}, {_FAMILIES[objective][0]}")
-        row[0].set_ylabel("episode return")
+        row[0].set(ylabel="episode return", ylim=(0, None))
     for ax, (_, symbol, *_) in zip(axes[-1], _FAMILIES.values(), strict=True):
         ax.set_xlabel(symbol)
     axes[0, -1].legend(**OUTSIDE)
@@ -88,11 +93,9 @@ def parameter_curves(units: pd.DataFrame, means: pd.DataFrame) -> np.ndarray:
 
 def _family_curve(ax: Axes, objective: str, units: pd.DataFrame, means: pd.DataFrame) -> None:
     _, _, grid, middle = _FAMILIES[objective]
-    shown = [value for value in grid if value in set(means["parameter"]) or value < 1.2]
-    shown = list(grid) if objective == "behavioral" else shown
-    place = lambda rows: [shown.index(value) for value in rows["parameter"]]  # noqa: E731
     own, dots = (each[each["objective"] == objective] for each in (means, units))
-    own, dots = (each[each["parameter"].isin(shown)] for each in (own, dots))
+    shown = sorted({*own["parameter"]}) or list(grid)
+    place = lambda rows: [shown.index(value) for value in rows["parameter"]]  # noqa: E731
     reach = [own["mean"] - own["low"], own["high"] - own["mean"]]
     style = {"color": objective_color(objective, middle), "marker": objective_marker(objective)}
     bars = {"linewidth": 3, "markersize": 10, "elinewidth": 2, "capsize": 4}
@@ -158,11 +161,12 @@ def advantages(table: pd.DataFrame) -> np.ndarray:
     return axes[0]
 
 
-def coverage_returns(table: pd.DataFrame) -> np.ndarray:
+def coverage_returns(table: pd.DataFrame, baselines: pd.DataFrame) -> np.ndarray:
     """A dot a dataset: its coverage and what was learnt from it; a panel a task.
 
     Args:
         table: columns `task`, `objective`, `parameter`, `label`, `coverage`, `value`.
+        baselines: rows of doing nothing and of random actions.
     """
     tasks = table["task"].unique()
     size = (4.3 * len(tasks) + 2.5, 4.6)
@@ -172,9 +176,11 @@ def coverage_returns(table: pd.DataFrame) -> np.ndarray:
             marker, color = objective_marker(found.objective), _color(found._asdict())
             style = {"markersize": 11, "markeredgecolor": "black", "markeredgewidth": 0.6}
             ax.plot(found.coverage, found.value, marker, color=color, **style)
+        _baselines(ax, baselines[baselines["task"] == task])
         ax.set(title=_task(task), xlabel="volumetric coverage", ylim=(0, None))
     axes[0, 0].set_ylabel("episode return")
-    axes[0, -1].legend(handles=_objective_handles(table), **OUTSIDE)
+    lines, _ = axes[0, -1].get_legend_handles_labels()
+    axes[0, -1].legend(handles=[*_objective_handles(table), *lines], **OUTSIDE)
     return axes[0]
 
 

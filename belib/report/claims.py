@@ -61,7 +61,7 @@ def beats_renyi(cells: Sequence[Cell]) -> Finding:
     statement = Statement("be-renyi", text, "section 5, table 1")
     behind = PAPER_TABLE_1.index[PAPER_TABLE_1["BE"] < PAPER_TABLE_1["RE"]]
     known = [cell for cell in cells if cell.name in PAPER_TABLE_1.index]
-    return _best(statement, known, plain("behavioral"), plain("renyi"), "RE's best q", behind)
+    return _best(statement, known, plain("behavioral"), plain("renyi"), "RE", behind)
 
 
 def _best(
@@ -78,24 +78,27 @@ def _best(
         return statement.not_run(f"datasets of BE and {name}")
     ahead = best(ours, others)
     claimed = lambda cell, c: (opposite(ahead) if cell.name in behind else ahead)(cell, c)  # noqa: E731
-    rows = [_best_row(cell, ours, others) for cell in there]
+    rows = [_best_row(cell, ours, others, name) for cell in there]
+    best_of = "'s best q" if name == "RE" else ""
     won, clear = ([each[key] > 0 for each in rows] for key in ("value", "low"))
     words = (
-        f"BE's best α is above {name} {on(won)} tasks. Were all recipes equal it would be there "
-        f"{luck(there[0], ours, others):.0%} of the time, as the best of more tries. The interval "
-        f"that pays for this choice lies above zero {on(clear)} tasks."
+        f"BE's best α is above {name}{best_of} {on(won)} tasks. Were all recipes equal it would "
+        f"be there {luck(there[0], ours, others):.0%} of the time, as the best of more tries. The "
+        f"interval that pays for this choice lies above zero {on(clear)} tasks."
     )
     verdict = on_all(statement, there, claimed)
     decide = datasets_needed(there, ours, others) if verdict == UNDECIDED else ""
     return Finding(statement, verdict, words, decide, pd.DataFrame(rows))
 
 
-def _best_row(cell: Cell, ours: Choice, others: Choice) -> dict:
-    names = []
+def _best_row(cell: Cell, ours: Choice, others: Choice, name: str) -> dict:
+    best_recipes = []
     for choice in (ours, others):
         labels, means = cell.groups(choice)
-        names.append(f"{labels[means.values.argmax()]} ({means.values.max():.0f})")
-    return row(cell, " − ".join(names), best(ours, others)(cell, 1 - LEVEL), ours, others)
+        best_recipes.append(f"{labels[means.values.argmax()]} ({means.values.max():.0f})")
+    found = row(cell, " − ".join(best_recipes), best(ours, others)(cell, 1 - LEVEL), ours, others)
+    known = PAPER_TABLE_1.reindex([cell.name])
+    return {**found, "paper": float((known["BE"] - known[name]).iloc[0])}
 
 
 def smooth_in_alpha(cells: Sequence[Cell]) -> Finding:
@@ -129,7 +132,7 @@ def _ordered(
         for cell, (jump, p) in zip(there, found, strict=True)
     ]
     words = (
-        f"Von Neumann's ratio is {ratio:.2f} (about 2 where the order of the parameter says "
+        f"Von Neumann's ratio is {ratio:.2g} (about 2 where the order of the parameter says "
         f"nothing, towards 0 where all is smooth); {p_order:.1%} of all orders have one as low. "
         f"Neighbours differ by more than datasets of one recipe do {on(jumpy)} tasks."
     )

@@ -43,11 +43,9 @@ class Statement:
     words: tuple[str, str] = (REPRODUCED, NOT)
     """The verdicts where the data bear it out, and where they refute it."""
 
-    def not_run(self, missing: str) -> "Finding":
-        """The finding where datasets are missing."""
-        return Finding(
-            self, NOT_RUN, f"There is {missing} in these tables.", f"It takes {missing}."
-        )
+    def not_run(self, needed: str) -> "Finding":
+        """The finding where what is needed is missing."""
+        return Finding(self, NOT_RUN, "Nothing in these tables tests it.", f"It takes {needed}.")
 
 
 @dataclass(frozen=True)
@@ -55,7 +53,8 @@ class Finding:
     """A statement, the verdict, what was found, and what would decide it.
 
     `rows` has a row a comparison: `where` (a task or measure), `what`, `value`, `low`, `high` (95 %
-    interval), `p`, `datasets` (of either side), `seeds` (of the learner, in each value).
+    interval), `p`, `datasets` (of either side), `seeds` (of the learner, in each value), and may
+    have what the `paper` found.
     """
 
     statement: Statement

@@ -41,7 +41,7 @@ def commit_results(runs_dir: str | Path, to: str | Path, *, size: int = SIZE) ->
     described = pd.DataFrame([describe(dataset) for dataset in found])
     scale = _one_scale(described, learnt, to)
     measured = measure(found, size=size)
-    constant, rows = _without_constants(learnt)
+    constant, rows = without_constants(learnt)
     provenance = {
         "scale": scale,
         "constant": constant,
@@ -170,7 +170,7 @@ def _one_scale(described: pd.DataFrame, learnt: pd.DataFrame, to: Path) -> str:
     return scale
 
 
-def _without_constants(table: pd.DataFrame) -> tuple[dict[str, Any], pd.DataFrame]:
+def without_constants(table: pd.DataFrame) -> tuple[dict[str, Any], pd.DataFrame]:
     same = [name for name in table if table[name].nunique(dropna=False) == 1]
     return table[same].iloc[0].to_dict(), table.drop(columns=same)
 

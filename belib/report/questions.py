@@ -45,8 +45,9 @@ def spread(cells: Sequence[Cell]) -> Finding:
     both = "; ".join(f"{place(c.name)} {c.noise.sd:.0f} and {c.within.sd:.0f}" for c in there)
     words = (
         f"Standard deviations of datasets' means, and of learner seeds on one dataset: {both}. "
-        f"With {there[0].seeds} seeds a mean, equal datasets would have {there[0].seeds ** -0.5:.2f} "
-        "of the seeds' spread; what is beyond is the datasets' own, whose ratio to the seeds' stands "
+        f"With {there[0].seeds} seeds a mean, equal datasets would have "
+        f"{there[0].seeds ** -0.5:.2f} "
+        "of the seeds' spread; the rest is their own, whose ratio to the seeds' stands "
         f"below. An F test finds such a part {on([r['p'] < LEVEL for r in rows])} tasks "
         f"({there[0].noise.df} degrees of freedom between datasets)."
     )

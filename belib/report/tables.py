@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from belib import paths, results
-from belib.config import EXPLORING
+from belib.config import ALGORITHMS, EXPLORING
 from belib.figures.style import objective_label, objective_order
 from belib.report.gather import FILES
 from belib.statistics import Means, Noise, contrast, pooled_noise, sd_interval
@@ -54,7 +54,8 @@ class Tables:
         """The learners, those on most datasets first."""
         learnt = self.offline[~self.offline["algorithm"].isin(results.BASELINES)]
         counts = learnt.groupby("algorithm")["dataset"].nunique()
-        return sorted(counts.index, key=lambda name: (-counts[name], name))
+        order = lambda name: ALGORITHMS.index(name.partition("-")[0])  # noqa: E731
+        return sorted(counts.index, key=lambda name: (-counts[name], order(name), name))
 
 
 def load(folder: str | Path) -> Tables:

@@ -194,21 +194,25 @@ def jumps(groups: Means, noise: Noise) -> tuple[float, float]:
 def order_test(values: NDArray[np.float64]) -> tuple[float, float]:
     """Von Neumann's ratio of ordered values (T, P), averaged over the T rows, and its p.
 
-    Squared successive differences over squared deviations from the mean: about 2 where the order of
+    Mean squared successive difference over the variance: about 2 where the order of
     the P columns says nothing, towards 0 where values vary smoothly along it (von Neumann 1941). p
     is the share of all orders of the columns, the same for all rows, with a ratio as low.
     """
     apart = values - values.mean(1, keepdims=True)
     apart = apart / np.sqrt((apart**2).mean(1, keepdims=True))
-    places = values.shape[1]
-    if places <= _PLACES:
-        rows = np.array(list(permutations(range(places))))
-    else:
-        tries = np.tile(np.arange(places), (_DRAWS, 1))
-        rows = np.vstack([tries[:1], np.random.default_rng(0).permuted(tries, axis=1)])
+    rows = _orders(values.shape[1])
     squares = sum((each[rows[:, 1:]] - each[rows[:, :-1]]) ** 2 for each in apart)
     ratios = squares.mean(1) / len(apart)
     return float(ratios[0]), float(np.mean(ratios <= ratios[0] * (1 + 1e-9)))
+
+
+@functools.lru_cache(4)
+def _orders(places: int) -> NDArray[np.intp]:
+    """All orders of so many places, or some, the first one unchanged: (orders, places)."""
+    if places <= _PLACES:
+        return np.array(list(permutations(range(places))))
+    tries = np.tile(np.arange(places), (_DRAWS, 1))
+    return np.vstack([tries[:1], np.random.default_rng(0).permuted(tries, axis=1)])
 
 
 def spread_ratio(

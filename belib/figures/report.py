@@ -109,7 +109,7 @@ def _family_curve(ax: Axes, objective: str, units: pd.DataFrame, means: pd.DataF
 
 def _shannon_band(ax: Axes, means: pd.DataFrame) -> None:
     for found in means[means["objective"] == "shannon"].itertuples():
-        ax.axhline(found.mean, color="black", linestyle=":", linewidth=2, label="SE")
+        ax.axhline(found.mean, color="black", linestyle="-.", linewidth=2, label="SE")
         if np.isfinite(found.low):
             ax.axhspan(found.low, found.high, color="0.5", alpha=0.15, linewidth=0)
 

@@ -65,9 +65,10 @@ def load(folder: str | Path) -> Tables:
         if not (folder / name).exists():
             raise ValueError(f"{folder} must hold {', '.join(FILES)}, {name} is missing")
     provenance = json.loads((folder / FILES[3]).read_text())
-    offline, described, measured = (pd.read_csv(folder / name) for name in FILES[:3])
+    read = lambda name: pd.read_csv(folder / name, dtype={"label": str})  # noqa: E731
+    offline, described, measured = map(read, FILES[:3])
     offline = offline.assign(**provenance["constant"])[list(results.COLUMNS)]
-    described = described.fillna({"label": ""}).astype({"label": str})
+    described = described.fillna({"label": ""})
     return Tables(offline, described, measured, provenance)
 
 
@@ -95,11 +96,18 @@ class Cell:
 
     def groups(self, choice: Choice) -> tuple[list[str], Means]:
         """The recipes that are chosen, in the one order, and their means over datasets."""
-        chosen = choice(self.units).to_numpy()
-        labels, values = (self.units[name].to_numpy()[chosen] for name in ("recipe", "value"))
-        names = list(dict.fromkeys(labels))
-        own = [values[labels == name] for name in names]
-        return names, Means(np.array([v.mean() for v in own]), np.array([len(v) for v in own]))
+        if choice not in self._found:
+            chosen = choice(self.units).to_numpy()
+            labels, values = (self.units[name].to_numpy()[chosen] for name in ("recipe", "value"))
+            names = list(dict.fromkeys(labels))
+            own = [values[labels == name] for name in names]
+            means = Means(np.array([v.mean() for v in own]), np.array([len(v) for v in own]))
+            self._found[choice] = names, means
+        return self._found[choice]
+
+    @cached_property
+    def _found(self) -> dict[Choice, tuple[list[str], Means]]:
+        return {}
 
 
 def policies(tables: Tables, learner: str, score: str = "final") -> pd.DataFrame:

@@ -2,10 +2,11 @@
 PYTHON ?= python3.11
 BIN := .venv/bin
 OUT := runs/quickstart
+SCALE := laptop
 PAPERMILL := $(BIN)/papermill --no-progress-bar --log-level WARNING
 SIZES := -p scale quickstart -p runs_dir $(OUT)
 
-.PHONY: quickstart test test-slow test-browser lab format clean
+.PHONY: quickstart tables report test test-slow test-browser lab format clean
 
 # Packages are compiled at their first import, which takes less time than all of them at once.
 unexport PYTHONDONTWRITEBYTECODE
@@ -25,6 +26,16 @@ quickstart: .venv
 	$(BIN)/jupyter nbconvert --log-level WARN --to html $(OUT)/*.ipynb
 	@echo; $(BIN)/python -m belib.results $(OUT)
 	@echo; echo "Figures: $(OUT)/04_pretrain.html and 05_offline_rl.html; data: $(OUT)/datasets"
+
+# What is finished below runs/<scale>, as the tidy tables of results/<scale>: SCALE=laptop, paper.
+tables: .venv
+	$(BIN)/python -m belib.report runs/$(SCALE) results/$(SCALE)
+
+# Figures, and the reproduction report results/README.md, of those tables.
+report: .venv
+	mkdir -p runs/report
+	$(PAPERMILL) notebooks/07_report.ipynb runs/report/07_report.ipynb \
+		-p source results/$(SCALE) -p to results </dev/null
 
 test: .venv
 	rm -rf runs/test

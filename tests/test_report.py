@@ -290,6 +290,13 @@ def test_policies_of_one_learner_have_one_configuration(runs, tmp_path):
         report.commit_results(runs, tmp_path / "tables", size=100)
 
 
+def test_datasets_of_unequal_sizes_are_not_compared(runs, tmp_path):
+    file = runs / "datasets" / "walker" / "random-s1" / "config.yaml"
+    file.write_text(file.read_text().replace("num_steps: 120", "num_steps: 500"))
+    with pytest.raises(ValueError, match="equal num_steps, got 120 in .*random-s0 and 500 in"):
+        report.commit_results(runs, tmp_path / "tables", size=100)
+
+
 def test_nothing_finished_is_refused(tmp_path):
     with pytest.raises(ValueError, match="must hold a finished dataset, got none"):
         report.commit_results(tmp_path, tmp_path / "tables")

@@ -32,13 +32,15 @@ def commit_results(runs_dir: str | Path, to: str | Path, *, size: int = SIZE) ->
     has a row a dataset, `coverage.csv` the measures of `size` states of each. What is not finished
     is left out and named in `provenance.json`. Each file is written whole or not at all.
 
-    Raises ValueError where scales are mixed, where policies of one learner differ in what they
-    should have in common, where there is nothing, or where the folder holds another scale.
+    Raises ValueError where scales or sizes of plain datasets are mixed, where policies of one
+    learner differ in what they should have in common, where there is nothing, or where the folder
+    holds another scale.
     """
     folder, to = paths.resolve(runs_dir), paths.resolve(to)
     found, waiting = _collected(folder)
     learnt, learning, unfinished = _learnt(folder)
     described = pd.DataFrame([describe(dataset) for dataset in found])
+    _check_sizes(found)
     scale = _one_scale(described, learnt, to)
     measured = measure(found, size=size)
     constant, rows = without_constants(learnt)
@@ -156,6 +158,17 @@ def _learnt(folder: Path) -> tuple[pd.DataFrame, dict[str, Any], list[str]]:
     if done["algorithm"].isin(results.BASELINES).all():
         raise ValueError(f"{folder / 'offline'} must hold a finished policy, got none")
     return done.reset_index(drop=True), learners, unfinished
+
+
+def _check_sizes(found: Sequence[Dataset]) -> None:
+    """ValueError where datasets without a label were to have different numbers of steps."""
+    plain = [(each, each.config().num_steps) for each in found if not each.config().label]
+    for dataset, steps in plain:
+        if steps != plain[0][1]:
+            raise ValueError(
+                f"datasets without a label must have equal num_steps, got {plain[0][1]} in "
+                f"{plain[0][0].folder} and {steps} in {dataset.folder}"
+            )
 
 
 def _one_scale(described: pd.DataFrame, learnt: pd.DataFrame, to: Path) -> str:

@@ -212,11 +212,11 @@ def exploring(units: pd.DataFrame) -> "pd.Series[bool]":
 
 
 def longer(objective: str) -> Choice:
-    """Datasets of an objective with more steps than its plain ones."""
+    """Datasets of an objective with many more steps than its plain ones."""
 
     def choice(units: pd.DataFrame) -> "pd.Series[bool]":
         usual = units.loc[plain(objective)(units), "steps"].max()
-        return (units["objective"] == objective) & (units["steps"] > usual)
+        return (units["objective"] == objective) & (units["steps"] > 1.5 * usual)
 
     return choice
 

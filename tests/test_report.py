@@ -11,6 +11,7 @@ from belib import report, results
 from belib.config import OfflineConfig
 from belib.paths import ROOT
 from belib.report import NOT, NOT_RUN, REPRODUCED, UNDECIDED, claims, gather, questions, tables
+from belib.report.__main__ import main as command_line
 
 EXAMPLE = ROOT / "tests" / "data" / "report"
 QUIET = {"between": 2.0, "within": 4.0}
@@ -78,7 +79,7 @@ def test_where_nothing_was_planted_nothing_is_found():
 def null_cell(seed):
     """One task of the laptop experiment without differences between recipes."""
     units = cells.units.assign(value=400 + np.random.default_rng(seed).normal(0, 30, cells.size))
-    return tables.Cell("walker_stand", units, 5)
+    return tables.Cell("walker_stand", "walker", units, 5)
 
 
 cells.units = report.cells(synthetic.tables(), "td3")[0].units
@@ -267,6 +268,7 @@ def test_finished_runs_become_tables_and_unfinished_ones_are_named(runs, tmp_pat
     assert found.coverage["volumetric"].max() == 1
     assert found.provenance["learning"]["td3"]["num_steps"] == 10
     assert found.provenance["machine"]["torch"]
+    assert "NaN" not in (to / "provenance.json").read_text(), "JSON has no such number"
 
 
 def test_scales_are_not_mixed(runs, tmp_path):
@@ -293,8 +295,18 @@ def test_policies_of_one_learner_have_one_configuration(runs, tmp_path):
 def test_datasets_of_unequal_sizes_are_not_compared(runs, tmp_path):
     file = runs / "datasets" / "walker" / "random-s1" / "config.yaml"
     file.write_text(file.read_text().replace("num_steps: 120", "num_steps: 500"))
-    with pytest.raises(ValueError, match="equal num_steps, got 120 in .*random-s0 and 500 in"):
+    with pytest.raises(ValueError, match=r"equal num_steps, got 120 in .*-s0 and 500 in"):
         report.commit_results(runs, tmp_path / "tables", size=100)
+
+
+def test_the_command_line_says_what_it_wrote_or_why_not(runs, tmp_path, monkeypatch, capsys):
+    to = tmp_path / "tables"
+    monkeypatch.setattr("sys.argv", ["report", str(runs), str(to), "--size", "100"])
+    assert command_line() == 0
+    assert f"{to / 'offline.csv'}: " in capsys.readouterr().out
+    monkeypatch.setattr("sys.argv", ["report", str(tmp_path / "nothing"), str(to)])
+    assert command_line() == 1
+    assert "must hold a finished dataset" in capsys.readouterr().err
 
 
 def test_nothing_finished_is_refused(tmp_path):

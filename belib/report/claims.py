@@ -222,9 +222,9 @@ def coverage_and_returns(tables: Tables, cells: Sequence[Cell]) -> Finding:
     """The rank correlation over recipes of volumetric coverage and returns."""
     text = "Datasets that cover more (volumetric) are better to learn from, on all tasks"
     statement = Statement("coverage-returns", text, "appendix, as a suggestion")
-    covered = {cell.name.partition(",")[0]: cell for cell in coverage_cells(tables)}
-    there = [cell for cell in cells if cell.name.partition("_")[0] in covered]
-    pairs = {cell.name: _pairs(cell, covered[cell.name.partition("_")[0]]) for cell in there}
+    covered = {cell.domain: cell for cell in coverage_cells(tables)}
+    there = [cell for cell in cells if cell.domain in covered]
+    pairs = {cell.name: _pairs(cell, covered[cell.domain]) for cell in there}
     there = [cell for cell in there if len(pairs[cell.name]) >= FEWEST_DATASETS]
     if not there:
         return statement.not_run(f"{FEWEST_DATASETS} recipes with coverage and returns")

@@ -175,6 +175,8 @@ def times_as_many(rows: Sequence[dict], reference: Sequence[float]) -> str:
     halves = [(each["high"] - each["low"]) / 2 for each in rows]
     if not np.isfinite(halves).all():
         return NO_NOISE
+    if not all(reference):
+        return "Data from which something is learnt: a mean is zero."
     wide = [half / (RELEVANT * abs(value)) for half, value in zip(halves, reference, strict=True)]
     if max(wide) <= 1:
         return f"Larger differences: intervals are within {RELEVANT:.0%} of the means already."

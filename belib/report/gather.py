@@ -62,7 +62,7 @@ def commit_results(runs_dir: str | Path, to: str | Path, *, size: int = SIZE) ->
     paths.writable_folder(to)
     for name, table in zip(FILES[:3], (rows, described, measured), strict=True):
         paths.write_text(to / name, table.to_csv(index=False))
-    paths.write_text(to / FILES[3], json.dumps(provenance, indent=1, default=str) + "\n")
+    paths.write_text(to / FILES[3], json.dumps(provenance, indent=1, allow_nan=False) + "\n")
     return to
 
 
@@ -184,8 +184,11 @@ def _one_scale(described: pd.DataFrame, learnt: pd.DataFrame, to: Path) -> str:
 
 
 def without_constants(table: pd.DataFrame) -> tuple[dict[str, Any], pd.DataFrame]:
+    """What is the same in all rows, None where it is missing, and the columns that are left."""
     same = [name for name in table if table[name].nunique(dropna=False) == 1]
-    return table[same].iloc[0].to_dict(), table.drop(columns=same)
+    constant = table[same].iloc[0].to_dict()
+    known = {name: None if pd.isna(value) else value for name, value in constant.items()}
+    return known, table.drop(columns=same)
 
 
 def _collection(found: Sequence[Dataset]) -> dict[str, Any]:

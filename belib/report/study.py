@@ -42,11 +42,10 @@ class Study:
     @property
     def units(self) -> pd.DataFrame:
         """A row a task and dataset, with its `coverage` by the paper's measure."""
-        rows = pd.concat([cell.units.assign(task=cell.name) for cell in self.cells])
+        rows = [c.units.assign(task=c.name, domain=c.domain) for c in self.cells]
         covered = self.tables.coverage[["domain", "dataset", VOLUMETRIC]]
-        rows["domain"] = rows["task"].str.partition("_")[0]
         renamed = covered.rename(columns={VOLUMETRIC: "coverage"})
-        return rows.merge(renamed, on=["domain", "dataset"], how="left")
+        return pd.concat(rows).merge(renamed, on=["domain", "dataset"], how="left")
 
     @property
     def advantages(self) -> pd.DataFrame:

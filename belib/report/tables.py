@@ -67,7 +67,8 @@ def load(folder: str | Path) -> Tables:
     provenance = json.loads((folder / FILES[3]).read_text())
     read = lambda name: pd.read_csv(folder / name, dtype={"label": str})  # noqa: E731
     offline, described, measured = map(read, FILES[:3])
-    offline = offline.assign(**provenance["constant"])[list(results.COLUMNS)]
+    constant = {k: np.nan if v is None else v for k, v in provenance["constant"].items()}
+    offline = offline.assign(**constant)[list(results.COLUMNS)]
     described = described.fillna({"label": ""})
     return Tables(offline, described, measured, provenance)
 
@@ -78,12 +79,14 @@ class Cell:
 
     Attributes:
         name: `walker_stand`, or `walker, volumetric`.
+        domain: `walker`.
         units: a row a dataset: its name, recipe, collection `seed`, and `value`.
         seeds: learner seeds in each value, the same ones for all datasets; 0 without a learner.
         within: the spread of learner seeds on one dataset, pooled over datasets.
     """
 
     name: str
+    domain: str
     units: pd.DataFrame
     seeds: int = 0
     within: Noise = UNKNOWN
@@ -138,7 +141,7 @@ def _cell(task: str, rows: pd.DataFrame) -> Cell:
     groups = known.groupby(["dataset", "objective", "parameter", *_KNOWN], dropna=False)
     units = groups.agg(value=("return", "mean"), seed=("collection", "first")).reset_index()
     within = pooled_noise([own["return"].to_numpy() for _, own in groups])
-    return Cell(task, ordered(units), rows["seed"].nunique(), within)
+    return Cell(task, rows["domain"].iloc[0], ordered(units), rows["seed"].nunique(), within)
 
 
 def means(cells: Sequence[Cell]) -> pd.DataFrame:
@@ -173,7 +176,7 @@ def coverage_cells(tables: Tables, measure: str = VOLUMETRIC) -> list[Cell]:
     rows = rows.rename(columns={measure: "value"}).dropna(subset="value")
     columns = ["dataset", "objective", "parameter", *_KNOWN, "seed", "value"]
     return [
-        Cell(f"{domain}, {measure}", ordered(own[columns]))
+        Cell(f"{domain}, {measure}", str(domain), ordered(own[columns]))
         for domain, own in rows.groupby("domain", sort=False)
     ]
 

@@ -141,8 +141,8 @@ def _rules(main: Study) -> str:
             "dataset of each recipe, as in the paper: the best of 8 BE is above one of SE "
             f"{8 / 9:.0%} of the time, and above the best of 5 RE {8 / 13:.0%}, where nothing "
             "differs.",
-            "- In the tables, *datasets* are those of either side; *p*, where nothing was chosen, is "
-            "that of no difference, in both directions.",
+            "- In the tables, *datasets* are those of either side; *p*, where nothing was "
+            "chosen, is that of no difference, in both directions.",
             "- *Reproduced*: every task's interval lies on the claimed side of zero. *Not "
             "reproduced*: one task's lies on the other side, at a confidence that allows for the "
             "number of tasks. *Undecided*: neither; the data allow both. Each statement is tested "

@@ -155,13 +155,13 @@ def test_repetitions_that_are_needed_are_enough():
 
 def test_jumps_are_one_for_luck_and_large_for_jumps():
     ratios, p = [], []
-    for _ in range(200):
+    for _ in range(100):
         noise = pooled_noise(RNG.normal(size=(3, 3)))
         found = jumps(Means(RNG.normal(size=5), np.ones(5, int)), noise)
         ratios.append(found[0] * noise.sd**2)
         p.append(found[1])
-    assert np.mean(ratios) == pytest.approx(1, abs=0.2)
-    assert np.mean(np.array(p) < 0.05) < 0.09
+    assert np.mean(ratios) == pytest.approx(1, abs=0.25)
+    assert np.mean(np.array(p) < 0.05) < 0.11
     noise = pooled_noise(RNG.normal(size=(3, 3)))
     assert jumps(Means(np.array([0, 9.0, 0, 9, 0]), np.ones(5, int)), noise)[1] < 0.01
 

@@ -6,12 +6,10 @@ between the datasets of those that have several (`Cell.noise`).
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
-from belib.coverage import FEWEST_DATASETS
 from belib.report.findings import (
     LEVEL,
     RELEVANT,
@@ -33,19 +31,13 @@ from belib.report.findings import (
 from belib.report.tables import (
     Cell,
     Choice,
-    Tables,
-    coverage_cells,
-    exploring,
     longer,
     plain,
 )
 from belib.results import PAPER_TABLE_1
-from belib.statistics import Estimate, jumps, order_test, rank_correlation
+from belib.statistics import Estimate, jumps, order_test
 
 NAMES = {"shannon": "SE", "rnd": "RND", "smm": "SMM", "renyi": "RE", "random": "random actions"}
-
-OTHER_MEASURES = ("volumetric_scaled", "net", "cells", "shannon")
-"""Of coverage, beside the paper's own; no verdict hangs on them."""
 
 
 def beats(cells: Sequence[Cell], other: str) -> Finding:
@@ -176,72 +168,3 @@ def more_data(cells: Sequence[Cell]) -> Finding:
     reference = [float(cell.groups(few)[1].values.mean()) for cell in there]
     decide = times_as_many(rows, reference) if verdict == UNDECIDED else ""
     return Finding(statement, verdict, words, decide, pd.DataFrame(rows))
-
-
-def covers_more(tables: Tables) -> list[Finding]:
-    """What the appendix says of the paper's measure, beside other measures without a verdict."""
-    be, re = plain("behavioral"), plain("renyi")
-    small, large = {"high": 1.0}, {"low": 1.0}
-    sides = {
-        "be": ("BE datasets cover more than RE datasets on average", be, re, "BE − RE"),
-        "q": (
-            "RE datasets with q < 1 cover more than those with q > 1",
-            plain("renyi", **small),
-            plain("renyi", **large),
-            "q < 1 − q > 1",
-        ),
-        "alpha": (
-            "BE datasets with α < 1 cover more than those with α > 1",
-            plain("behavioral", **small),
-            plain("behavioral", **large),
-            "α < 1 − α > 1",
-        ),
-    }
-    return [
-        _covers(tables, Statement(f"coverage-{key}", text, "appendix, volumetric coverage"), *rest)
-        for key, (text, *rest) in sides.items()
-    ]
-
-
-def _covers(
-    tables: Tables, statement: Statement, ours: Choice, others: Choice, what: str
-) -> Finding:
-    found = compared(statement, coverage_cells(tables), ours, others, what, "domains")
-    quantity = difference(ours, others)
-    cells = [each for name in OTHER_MEASURES for each in coverage_cells(tables, name)]
-    rows = [
-        row(cell, what, quantity(cell, 1 - LEVEL), ours, others)
-        for cell in having(cells, ours, others)
-    ]
-    agree = on([each["value"] > 0 for each in rows])
-    words = f"{found.words} Other measures, on which no verdict hangs, have it positive {agree}."
-    return replace(found, words=words, rows=pd.concat([found.rows, pd.DataFrame(rows)]))
-
-
-def coverage_and_returns(tables: Tables, cells: Sequence[Cell]) -> Finding:
-    """The rank correlation over recipes of volumetric coverage and returns."""
-    text = "Datasets that cover more (volumetric) are better to learn from, on all tasks"
-    statement = Statement("coverage-returns", text, "appendix, as a suggestion")
-    covered = {cell.domain: cell for cell in coverage_cells(tables)}
-    there = [cell for cell in cells if cell.domain in covered]
-    pairs = {cell.name: _pairs(cell, covered[cell.domain]) for cell in there}
-    there = [cell for cell in there if len(pairs[cell.name]) >= FEWEST_DATASETS]
-    if not there:
-        return statement.not_run(f"{FEWEST_DATASETS} recipes with coverage and returns")
-    quantity = lambda cell, c: rank_correlation(*pairs[cell.name].to_numpy().T, confidence=c)  # noqa: E731
-    rows = [row(cell, "Spearman's ρ", quantity(cell, 1 - LEVEL), exploring) for cell in there]
-    words = (
-        f"Over {len(pairs[there[0].name])} recipes Spearman's ρ is positive "
-        f"{on([each['value'] > 0 for each in rows])} tasks; its interval lies above zero "
-        f"{on([each['low'] > 0 for each in rows])}."
-    )
-    verdict = on_all(statement, there, quantity)
-    decide = "More recipes, or a second domain." if verdict == UNDECIDED else ""
-    return Finding(statement, verdict, words, decide, pd.DataFrame(rows))
-
-
-def _pairs(returns: Cell, covered: Cell) -> pd.DataFrame:
-    """Coverage and return of the recipes that have both, each recipe once."""
-    known = [each.groups(exploring) for each in (covered, returns)]
-    series = [pd.Series(means.values, labels) for labels, means in known]
-    return pd.concat(series, axis=1, join="inner")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from belib.report import claims, questions
+from belib.report import claims, coverage_claims, questions
 from belib.report.findings import Finding
 from belib.report.tables import VOLUMETRIC, Cell, Tables, cells
 
@@ -69,7 +69,7 @@ def study(tables: Tables, *, learner: str | None = None, score: str = "final") -
         raise ValueError(f"learner must be one of {known}, got {learner!r}")
     own = cells(tables, learner, score)
     others = {name: cells(tables, name, score) for name in tables.learners if name != learner}
-    return Study(tables, learner, score, own, _claims(tables, own), _questions(own, others))
+    return Study(tables, learner, score, own, _claims(tables, own), _questions(tables, own, others))
 
 
 def _claims(tables: Tables, own: Sequence[Cell]) -> list[Finding]:
@@ -79,13 +79,18 @@ def _claims(tables: Tables, own: Sequence[Cell]) -> list[Finding]:
         claims.smooth_in_alpha(own),
         claims.unstable_in_q(own),
         claims.large_q_is_poor(own),
-        *claims.covers_more(tables),
-        claims.coverage_and_returns(tables, own),
+        coverage_claims.families(tables),
+        coverage_claims.small_q(tables),
+        coverage_claims.small_alpha(tables),
+        coverage_claims.rnd_covers_most(tables),
+        coverage_claims.coverage_and_returns(tables, own),
         claims.more_data(own),
     ]
 
 
-def _questions(own: Sequence[Cell], others: dict[str, Sequence[Cell]]) -> list[Finding]:
+def _questions(
+    tables: Tables, own: Sequence[Cell], others: dict[str, Sequence[Cell]]
+) -> list[Finding]:
     return [
         questions.spread(own),
         questions.better_than_random(own),
@@ -93,5 +98,6 @@ def _questions(own: Sequence[Cell], others: dict[str, Sequence[Cell]]) -> list[F
         questions.average(own, "renyi"),
         questions.size_of_reward(own),
         questions.shape_of_reward(own),
+        coverage_claims.small_alpha_anywhere(tables, (questions.YES, questions.NO)),
         questions.learners_agree(own, others),
     ]

@@ -119,6 +119,7 @@ def _provenance(learners):
         "constant": {},
         "collection": {"common": {"num_steps": 50_000}, "datasets": {}},
         "learning": dict.fromkeys(learners, learning),
+        "learning minutes": dict.fromkeys(learners, 30.0),
         "coverage": {"size": 2000, "seed": 0, "scaling": "robust"},
         "seeds": {"collection": [0, 1, 2], "learners": [0, 1, 2, 3, 4]},
         "not finished": {"datasets": [], "policies": []},

@@ -49,6 +49,7 @@ def commit_results(runs_dir: str | Path, to: str | Path, *, size: int = SIZE) ->
         "constant": constant,
         "collection": _collection(found),
         "learning": learning,
+        "learning minutes": _learning_minutes(folder),
         "coverage": {"size": size, "seed": 0, "scaling": "robust"},
         "seeds": {
             "collection": sorted(described["seed"].unique().tolist()),
@@ -158,6 +159,18 @@ def _learnt(folder: Path) -> tuple[pd.DataFrame, dict[str, Any], list[str]]:
     if done["algorithm"].isin(results.BASELINES).all():
         raise ValueError(f"{folder / 'offline'} must hold a finished policy, got none")
     return done.reset_index(drop=True), learners, unfinished
+
+
+def _learning_minutes(folder: Path) -> dict[str, float]:
+    """What each learner took since its runs were last started, by the times of files, summed."""
+    minutes: dict[str, float] = {}
+    for group in folder.glob("offline/*/*/*"):
+        begun = [file.stat().st_mtime for file in group.glob("*/config.yaml")]
+        ended = [file.stat().st_mtime for file in group.glob("*/results.csv")]
+        if begun and ended:
+            took = max(0.0, max(ended) - min(begun)) / 60
+            minutes[group.name] = round(minutes.get(group.name, 0) + took, 1)
+    return minutes
 
 
 def _check_sizes(found: Sequence[Dataset]) -> None:

@@ -211,18 +211,20 @@ def _provenance(tables: Tables, folder: str) -> str:
         f"{n} {v}" for n, v in machine.items() if n not in ("processor", "threads")
     )
     waiting = known["not finished"]
-    left = [*waiting["datasets"], *waiting["policies"]]
-    minutes = tables.datasets["minutes"].sum()
+    counts = [f"{len(names)} {kind}" for kind, names in waiting.items() if names]
+    left = f"Not finished and left out: {', '.join(counts)}, named there. " if counts else ""
+    collecting = tables.datasets["minutes"].sum() / 60
+    learning = sum(known["learning minutes"].values()) / 60
     revisions = sorted({*tables.datasets["revision"], *tables.offline["revision"].dropna()})
     return (
         f"`{folder}/offline.csv` (a row an evaluation), `{folder}/datasets.csv` (a row a dataset), "
         f"`{folder}/coverage.csv` (its measures), `{folder}/provenance.json` (every setting, seed "
-        f"and version). Revisions {', '.join(map(str, revisions))}. {machine['processor']}, "
-        f"{machine['threads']} threads; {versions}. "
-        + (f"Not finished and left out: {', '.join(left)}. " if left else "")
-        + f"Made by `python -m belib.report runs/{tables.scale} results/{folder}` and `make report "
-        f"SCALE={folder}`; collecting took {minutes / 60:.1f} hours of members' time, several at "
-        "once."
+        f"and version). {left}Revisions {', '.join(map(str, revisions))}. {machine['processor']}, "
+        f"{machine['threads']} threads; {versions}. By the times of files, collecting took "
+        f"{collecting:.1f} hours, summed over datasets of which several were collected at once, and "
+        f"learning {learning:.1f}, summed over learners and datasets, beside other work. Made by "
+        f"`python -m belib.report runs/{tables.scale} results/{folder}` and `make report "
+        f"SCALE={folder}`."
     )
 
 

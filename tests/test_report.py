@@ -167,6 +167,14 @@ def test_more_data_are_recognised_by_their_steps():
     assert found.verdict == NOT
 
 
+def test_variants_of_a_learner_have_names(tmp_path):
+    """What is not a learner's default, such as its precision, is part of its name in tables."""
+    synthetic.write(synthetic.tables(learners=("cql", "td3-bfloat16")), tmp_path / "synthetic")
+    assert report.load(tmp_path / "synthetic").learners == ["td3-bfloat16", "cql"]
+    columns = "| statement | TD3 (bfloat16) | TD3 (bfloat16), best evaluation | CQL |"
+    assert columns in report.readme(tmp_path)
+
+
 def test_learners_that_agree():
     effect = lambda config, task: 50 * config.q + 20 * config.alpha  # noqa: E731
     made = synthetic.tables(effect, learners=("td3", "cql"), **QUIET)

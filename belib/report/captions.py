@@ -1,12 +1,12 @@
 """Captions of the report's figures: the claim first, how to read it, n, seeds, bars, scale."""
 
-from belib.report.findings import place
+from belib.report.findings import learner_name, place
 from belib.report.study import Study
 
 
 def captions(found: Study) -> dict[str, str]:
     """For each figure, by the name of its file, its caption."""
-    cells, learner = found.cells, found.learner.upper()
+    cells, learner = found.cells, learner_name(found.learner)
     seeds, steps = cells[0].seeds, found.tables.datasets["steps"].min()
     size = (
         f"{found.units['dataset'].nunique()} datasets of {steps:,} steps, {learner}, {seeds} "

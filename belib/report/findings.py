@@ -212,3 +212,9 @@ def on(holds: Sequence[bool]) -> str:
 def place(name: str) -> str:
     """`Walker stand` of `walker_stand`."""
     return name.replace("_", " ").capitalize()
+
+
+def learner_name(variant: str) -> str:
+    """`TD3` of `td3`, `TD3 (bfloat16)` of `td3-bfloat16`."""
+    name, _, rest = variant.partition("-")
+    return name.upper().replace("_", "+") + (f" ({rest})" if rest else "")

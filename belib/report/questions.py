@@ -20,6 +20,7 @@ from belib.report.findings import (
     datasets_needed,
     difference,
     having,
+    learner_name,
     on,
     on_all,
     on_any,
@@ -147,7 +148,10 @@ def learners_agree(cells: Sequence[Cell], others: dict[str, Sequence[Cell]]) -> 
         return statement.not_run(f"a second learner on {FEWEST_DATASETS} of the recipes")
     found = [rank_correlation(*shared.to_numpy().T) for *_, shared in pairs]
     rows = [
-        {**row(cell, f"Spearman's ρ with {learner.upper()}", each), "datasets": str(len(shared))}
+        {
+            **row(cell, f"Spearman's ρ with {learner_name(learner)}", each),
+            "datasets": str(len(shared)),
+        }
         for (cell, learner, shared), each in zip(pairs, found, strict=True)
     ]
     words = f"The interval of ρ lies above zero {on([each.low > 0 for each in found])} cases."

@@ -9,7 +9,17 @@ import pandas as pd
 
 from belib import paths
 from belib.report.captions import captions
-from belib.report.findings import LEVEL, NO, NOT, RELEVANT, REPRODUCED, YES, Finding, place
+from belib.report.findings import (
+    LEVEL,
+    NO,
+    NOT,
+    RELEVANT,
+    REPRODUCED,
+    YES,
+    Finding,
+    learner_name,
+    place,
+)
 from belib.report.study import Study, study
 from belib.report.tables import Tables, load, means
 
@@ -76,7 +86,7 @@ def _made_of(main: Study) -> str:
     return (
         f"{len(described)} datasets of {', '.join(sorted(described['domain'].unique()))}, of "
         f"{sizes} steps each (the paper: 500,000). Recipes collected more than once: {several}. "
-        f"{_learner(main.learner)} learnt from {main.units['dataset'].nunique()} of them, "
+        f"{learner_name(main.learner)} learnt from {main.units['dataset'].nunique()} of them, "
         f"{own['num_steps']:,} updates (the paper: 100,000), {main.cells[0].seeds} learner seeds, "
         f"{own['eval_episodes']} episodes an evaluation; a policy's return is its last one. "
         f"{_others(main)}Sizes of returns are not to be compared with the paper's; signs and "
@@ -88,7 +98,7 @@ def _others(main: Study) -> str:
     rows = main.tables.offline
     names = [name for name in main.tables.learners if name != main.learner]
     counts = [rows.loc[rows["algorithm"] == name, "dataset"].nunique() for name in names]
-    said = [f"{_learner(n)} from {c}" for n, c in zip(names, counts, strict=True)]
+    said = [f"{learner_name(n)} from {c}" for n, c in zip(names, counts, strict=True)]
     return f"Also {', '.join(said)}. " if said else ""
 
 
@@ -106,11 +116,11 @@ def _in_short(main: Study) -> str:
 def _studies(main: Study) -> dict[str, Study]:
     """The same statements on other returns: the best evaluations, and the other learners'."""
     names = [name for name in main.tables.learners if name != main.learner]
-    title = _learner(main.learner)
+    title = learner_name(main.learner)
     return {
         title: main,
         f"{title}, best evaluation": study(main.tables, learner=main.learner, score="best"),
-        **{_learner(name): study(main.tables, learner=name) for name in names},
+        **{learner_name(name): study(main.tables, learner=name) for name in names},
     }
 
 
@@ -198,8 +208,9 @@ def _means(main: Study) -> str:
     table = wide.reindex(order)[tasks].rename(columns=place)
     table.insert(0, "datasets", counts.reindex(order).astype(str))
     said = (
-        f"Mean return of {_learner(main.learner)} over datasets, in brackets its 95 % interval by "
-        f"the pooled spread between datasets; {main.cells[0].seeds} learner seeds a dataset."
+        f"Mean return of {learner_name(main.learner)} over datasets, in brackets its 95 % "
+        f"interval by the pooled spread between datasets; {main.cells[0].seeds} learner seeds a "
+        "dataset."
     )
     return f"{said}\n\n{markdown_table(table.reset_index().fillna(''))}"
 
@@ -221,7 +232,7 @@ def _provenance(tables: Tables, folder: str) -> str:
         f"`{folder}/coverage.csv` (its measures), `{folder}/provenance.json` (every setting, seed "
         f"and version). {left}Revisions {', '.join(map(str, revisions))}. {machine['processor']}, "
         f"{machine['threads']} threads; {versions}. By the times of files, collecting took "
-        f"{collecting:.1f} hours, summed over datasets of which several were collected at once, and "
+        f"{collecting:.1f} hours, summed over datasets that were collected several at once, and "
         f"learning {learning:.1f}, summed over learners and datasets, beside other work. Made by "
         f"`python -m belib.report runs/{tables.scale} results/{folder}` and `make report "
         f"SCALE={folder}`."
@@ -247,7 +258,3 @@ def _first(text: str) -> str:
 
 def _upper(text: str) -> str:
     return text[:1].upper() + text[1:]
-
-
-def _learner(name: str) -> str:
-    return name.upper().replace("_", "+")

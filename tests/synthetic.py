@@ -64,11 +64,12 @@ def tables(
             for learner in learners:
                 values = level + random.normal(0, within, seeds)
                 for own, value in enumerate(values):
-                    known = {"task": task, "seed": own, "algorithm": learner}
+                    known = {"task": task, "seed": own}
                     learnt = OfflineConfig(dataset=config.dataset, scale="synthetic", **known)
                     for step in steps:
                         found = np.array([round(value * step / steps[-1], 2)])
-                        rows.append(results.row(learnt, config, step, found, "none"))
+                        row = results.row(learnt, config, step, found, "none", algorithm=learner)
+                        rows.append(row)
     offline = pd.DataFrame(rows)
     described = pd.DataFrame([_described(config) for config in configs])
     known = ["dataset", "domain", "objective", "parameter", "seed", "scale"]

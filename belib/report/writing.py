@@ -34,17 +34,20 @@ def readme(folder: str | Path) -> str:
     folder = paths.resolve(folder)
     scales = [file.parent for file in sorted(folder.glob("*/provenance.json"))]
     scales.sort(key=lambda each: _SCALES.index(each.name) if each.name in _SCALES else 9)
-    parts = ["# Results", _INTRODUCTION, *(section(load(each), each.name) for each in scales)]
+    parts = ["# Results", _INTRODUCTION, *([] if scales else [_NO_RUNS])]
+    parts += [section(load(each), each.name) for each in scales]
     template = folder / TEMPLATE
     parts += [template.read_text().strip()] if template.exists() else []
     return "\n\n".join(parts) + "\n"
 
 
 _INTRODUCTION = (
-    "Does what the paper says hold? Claim by claim, from runs of this package, and then the other "
-    "tables that its README quotes. This file is written by `make report` (notebook 07) from the "
-    "tables beside it: no sentence or number is typed, and none survives a change of the tables."
+    "Does what the paper says hold? Claim by claim, from runs of this package; then how the other "
+    "tables were made that its README quotes. `make report` (notebook 07) writes this file from the "
+    "tables beside it: verdicts, sentences and numbers follow from them. What is typed is the last "
+    f"part, `{TEMPLATE}`."
 )
+_NO_RUNS = "No tables of runs are here yet: `make tables report SCALE=laptop` makes them."
 
 
 def section(tables: Tables, folder: str) -> str:

@@ -44,8 +44,8 @@ def readme(folder: str | Path) -> str:
 _INTRODUCTION = (
     "Does what the paper says hold? Claim by claim, from runs of this package; then how the other "
     "tables were made that its README quotes. `make report` (notebook 07) writes this file from "
-    "the tables beside it: verdicts, sentences and numbers follow from them. Typed is the last "
-    f"part, `{TEMPLATE}`."
+    "the tables beside it: verdicts, sentences and numbers follow from them. Only the last part, "
+    f"`{TEMPLATE}`, is typed."
 )
 _NO_RUNS = "No tables of runs are here yet: `make tables report SCALE=laptop` makes them."
 

@@ -1,6 +1,7 @@
 """The report finds what was planted, and seldom what was not: SYNTHETIC tables, not results."""
 
 import json
+import shutil
 
 import numpy as np
 import pandas as pd
@@ -259,7 +260,19 @@ def runs(tmp_path, make_dataset):
         learn(tmp_path, OfflineConfig(dataset=name, num_steps=10, scale="test"), made, 10)
         later = OfflineConfig(dataset=name, num_steps=10, scale="test", seed=1)
         learn(tmp_path, later, made, 5 if name == "random-s1" else 10)
+    floor(tmp_path, results.BASELINES)
     return tmp_path
+
+
+def floor(runs_dir, names):
+    for name in names:
+        folder = (
+            runs_dir / "offline" / "walker" / "none" / name.replace(" ", "-") / "walker_stand-s0"
+        )
+        folder.mkdir(parents=True)
+        changes = {"algorithm": name, "dataset": "none"}
+        row = results.row(OfflineConfig(scale="test"), None, 0, np.array([1.0]), "abc", **changes)
+        results.write(folder / "results.csv", pd.DataFrame([row]))
 
 
 def learn(runs_dir, config, dataset, steps):
@@ -279,6 +292,7 @@ def test_finished_runs_become_tables_and_unfinished_ones_are_named(runs, tmp_pat
     assert sorted(file.name for file in to.iterdir()) == sorted(gather.FILES)
     found = report.load(to)
     kept = found.offline.groupby("dataset")["seed"].unique()
+    assert found.baselines["return"].tolist() == [1.0, 1.0]
     assert (len(kept["random-s0"]), len(kept["random-s1"])) == (2, 1)
     assert found.offline["return"].max() == 3.33, "two decimals"
     assert found.offline["scale"].eq("test").all(), "constants come back"
@@ -312,6 +326,12 @@ def test_policies_of_one_learner_have_one_configuration(runs, tmp_path):
     file = next(runs.glob("offline/*/random-s1/*/*/config.yaml"))
     file.write_text(file.read_text().replace("batch_size: 1024", "batch_size: 64"))
     with pytest.raises(ValueError, match="policies of td3 must have the same batch_size"):
+        report.commit_results(runs, tmp_path / "tables", size=100)
+
+
+def test_tasks_without_baselines_are_refused(runs, tmp_path):
+    shutil.rmtree(runs / "offline" / "walker" / "none" / "random-policy")
+    with pytest.raises(ValueError, match="baseline 'random policy', got none for walker_stand"):
         report.commit_results(runs, tmp_path / "tables", size=100)
 
 

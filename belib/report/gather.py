@@ -33,8 +33,8 @@ def commit_results(runs_dir: str | Path, to: str | Path, *, size: int = SIZE) ->
     is left out and named in `provenance.json`. Each file is written whole or not at all.
 
     Raises ValueError where scales or sizes of plain datasets are mixed, where policies of one
-    learner differ in what they should have in common, where there is nothing, or where the folder
-    holds another scale.
+    learner differ in what they should have in common, where there is nothing, where a task lacks
+    its baselines, or where the folder holds another scale.
     """
     folder, to = paths.resolve(runs_dir), paths.resolve(to)
     found, waiting = _collected(folder)
@@ -158,7 +158,20 @@ def _learnt(folder: Path) -> tuple[pd.DataFrame, dict[str, Any], list[str]]:
     done = table[~names.isin(unfinished)].round({"return": 2, "upright": 3})
     if done["algorithm"].isin(results.BASELINES).all():
         raise ValueError(f"{folder / 'offline'} must hold a finished policy, got none")
+    _check_baselines(done)
     return done.reset_index(drop=True), learners, unfinished
+
+
+def _check_baselines(table: pd.DataFrame) -> None:
+    """ValueError for tasks without rows of doing nothing and of random actions."""
+    for name in results.BASELINES:
+        there = table.loc[table["algorithm"] == name, "task"]
+        missing = sorted({*table["task"]} - {*there})
+        if missing:
+            raise ValueError(
+                f"every task must have the baseline {name!r}, got none for {', '.join(missing)}: "
+                "call belib.training.evaluate_baselines with the policies' configurations"
+            )
 
 
 def _learning_minutes(folder: Path) -> dict[str, float]:

@@ -206,6 +206,12 @@ def test_all_datasets_have_the_same_learner_seeds():
     assert set(seeds["walker_walk"]) == {0, 1, 2, 3, 4}
 
 
+def test_tasks_stand_in_the_papers_order():
+    made = synthetic.tables(tasks=("walker_run", "walker_walk", "walker_stand"))
+    assert [cell.name for cell in report.cells(made, "td3")] == list(synthetic.TASKS)
+    assert tuple(report.policies(made, "td3")["task"].unique()) == synthetic.TASKS
+
+
 def test_policies_that_diverged_are_in_no_mean():
     made = synthetic.tables()
     made.offline.loc[made.offline["dataset"] == "smm-s0", "return"] = np.nan
@@ -296,7 +302,7 @@ def test_finished_runs_become_tables_and_unfinished_ones_are_named(runs, tmp_pat
     assert (len(kept["random-s0"]), len(kept["random-s1"])) == (2, 1)
     assert found.offline["return"].max() == 3.33, "two decimals"
     assert found.offline["scale"].eq("test").all(), "constants come back"
-    assert "scale" not in (to / "offline.csv").read_text().partition("\n")[0]
+    assert "status" not in (to / "offline.csv").read_text().partition("\n")[0]
     waiting = found.provenance["not finished"]["policies"]
     assert waiting == ["walker/td3/random-s1/walker_stand/1"]
     described = found.datasets.set_index("dataset")

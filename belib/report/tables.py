@@ -123,17 +123,22 @@ def policies(tables: Tables, learner: str, score: str = "final") -> pd.DataFrame
     rows = rows.merge(known.rename(columns={"seed": "collection"}), on=["domain", "dataset"])
     datasets = rows.groupby("task")["dataset"].transform("nunique")
     complete = rows.groupby(["task", "seed"])["dataset"].transform("nunique") == datasets
-    return ordered(rows[complete], by="collection")
+    return ordered(rows[complete].sort_values("task", key=_rank, kind="stable"), by="collection")
+
+
+def _rank(tasks: pd.Series) -> pd.Series:
+    """The paper's tasks in its order, then all others."""
+    known = list(results.PAPER_TABLE_1.index)
+    return tasks.map(lambda task: known.index(task) if task in known else len(known))
 
 
 def cells(tables: Tables, learner: str, score: str = "final") -> list[Cell]:
-    """A cell a task that a learner learnt, in the order of the domain's tasks.
+    """A cell a task that a learner learnt, in the paper's order.
 
     Policies that diverged are in no mean; a dataset with none left has no unit.
     """
     rows = policies(tables, learner, score)
-    tasks = [task for task in tables.offline["task"].unique() if task in set(rows["task"])]
-    return [_cell(task, rows[rows["task"] == task]) for task in tasks]
+    return [_cell(task, rows[rows["task"] == task]) for task in rows["task"].unique()]
 
 
 def _cell(task: str, rows: pd.DataFrame) -> Cell:

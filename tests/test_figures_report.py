@@ -95,6 +95,22 @@ def test_advantages_whose_interval_leaves_zero_out_stand_out(found):
     assert len(figures.advantages(found.advantages)) == 2
 
 
+def test_with_one_dataset_there_is_nothing_to_compare_and_all_is_drawn():
+    few = report.study(synthetic.tables(datasets=[{"objective": "behavioral"}]))
+    assert few.advantages.empty
+    figures.advantages(few.advantages)
+    figures.spreads(report.spreads(few.cells))
+    figures.parameter_curves(few.units, report.means(few.cells), few.tables.baselines)
+    figures.coverage_returns(few.units, few.tables.baselines)
+    assert set(report.captions(few)) == {
+        "returns",
+        "advantages",
+        "parameters",
+        "spreads",
+        "coverage",
+    }
+
+
 def test_coverage_and_returns_have_a_dot_a_dataset_and_baselines(found):
     axes = figures.coverage_returns(found.units, found.tables.baselines)
     plain = found.units.query("task == 'walker_stand' and label == ''")

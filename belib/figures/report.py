@@ -146,8 +146,9 @@ def advantages(table: pd.DataFrame) -> np.ndarray:
     """
     places, names = table["where"].unique(), list(table["name"].unique())[::-1]
     size = (4.2 * len(places) + 2, 0.55 * len(names) + 2)
-    _, axes = plt.subplots(1, len(places), figsize=size, sharey=True, squeeze=False)
-    for ax, place in zip(axes[0], places, strict=True):
+    options = {"sharey": True, "squeeze": False, "figsize": size}
+    _, axes = plt.subplots(1, max(1, len(places)), **options)
+    for ax, place in zip(axes[0], places, strict=False):  # without places an empty panel
         for found in table[table["where"] == place].itertuples():
             y, clear = names.index(found.name), found.low > 0 or found.high < 0
             style = {"color": ACCENT if clear else "0.35"}

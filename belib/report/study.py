@@ -50,8 +50,10 @@ class Study:
     @property
     def advantages(self) -> pd.DataFrame:
         """The rows of the findings of `PAIRS`, each with its name."""
+        columns = ["where", "what", "value", "low", "high", "p", "datasets", "seeds", "paper"]
         rows = [self[key].rows.assign(name=name) for key, name in PAIRS.items()]
-        return pd.concat([each for each in rows if len(each)], ignore_index=True)
+        rows = [each for each in rows if len(each)] or [pd.DataFrame(columns=[*columns, "name"])]
+        return pd.concat(rows, ignore_index=True)
 
 
 def study(tables: Tables, *, learner: str | None = None, score: str = "final") -> Study:

@@ -12,7 +12,7 @@ PROFILE ?= local
 GRID = --scale $(SCALE) --profile $(PROFILE) --only '$(ONLY)' $(if $(CORES),--cores $(CORES)) \
 	$(if $(GPUS),--gpus $(GPUS)) $(if $(RUNS_DIR),--runs-dir '$(RUNS_DIR)')
 
-.PHONY: quickstart grid grid-plan test test-slow test-browser bench lab format clean
+.PHONY: quickstart grid grid-plan tables report test test-slow test-browser bench lab format clean
 
 # Packages are compiled at their first import, which takes less time than all of them at once.
 unexport PYTHONDONTWRITEBYTECODE
@@ -43,6 +43,17 @@ grid-plan: .venv
 .venv/.workflow: .venv/.complete
 	$(BIN)/pip install --quiet --no-compile -c constraints.txt -e '.[workflow]'
 	touch $@
+
+# What is finished below runs/laptop, as the tidy tables of results/laptop; or SCALE=paper.
+tables report: SCALE := laptop
+tables: .venv
+	$(BIN)/python -m belib.report runs/$(SCALE) results/$(SCALE)
+
+# Figures, and the reproduction report results/README.md, of those tables.
+report: .venv
+	mkdir -p runs/report
+	$(PAPERMILL) notebooks/07_report.ipynb runs/report/07_report.ipynb \
+		-p source results/$(SCALE) -p to results </dev/null
 
 test: .venv
 	rm -rf runs/test

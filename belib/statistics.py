@@ -1,13 +1,20 @@
-"""Statistics over runs, as rliable (Agarwal et al. 2021) defines them: few seeds, many tasks.
+"""Statistics over runs, as rliable (Agarwal et al. 2021) defines them, and over few repetitions.
 
-Runs come as one array a task, which may differ in length, so that no axis can be mistaken.
+Runs come as one array a task, which may differ in length, so that no axis can be mistaken. Groups
+of few repetitions share one spread, `Noise`, which is pooled over all that were repeated.
 """
 
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from itertools import permutations
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
+
+_DRAWS = 20_000  # of simulations, always the same ones
+_PLACES = 8  # that have 40,320 orders; of more, some are drawn
 
 Runs = Sequence[NDArray[np.float64]]
 """For each task the scores of its runs, (R,)."""
@@ -54,3 +61,184 @@ def check_runs(runs: Runs) -> list[NDArray[np.float64]]:
         shape = np.shape(runs)
         raise ValueError(f"runs must be a sequence of one array (R,) a task, got shape {shape}")
     return [np.asarray(each, float) for each in runs]
+
+
+class Noise(NamedTuple):
+    """The spread of equal repetitions."""
+
+    sd: float
+    """NaN where nothing was repeated."""
+    df: int
+    """Its degrees of freedom."""
+
+
+class Estimate(NamedTuple):
+    """A number with its confidence interval and a p-value, which each function explains."""
+
+    value: float
+    low: float
+    high: float
+    p: float
+
+
+class Means(NamedTuple):
+    """Means of groups (G,) and how many repetitions (G,) each is of."""
+
+    values: NDArray[np.float64]
+    counts: NDArray[np.intp]
+
+
+def pooled_noise(groups: Iterable[NDArray[np.float64]]) -> Noise:
+    """The standard deviation within groups, taken to be one for all; those of one tell nothing."""
+    groups = [np.asarray(group, float) for group in groups]
+    df = sum(len(group) - 1 for group in groups)
+    squares = sum(((group - group.mean()) ** 2).sum() for group in groups)
+    return Noise(float(np.sqrt(squares / df)) if df else np.nan, df)
+
+
+def sd_interval(noise: Noise, *, confidence: float = 0.95) -> tuple[float, float]:
+    """The chi-square interval of a standard deviation of normal repetitions."""
+    if not noise.df:
+        return np.nan, np.nan
+    tails = stats.chi2.ppf([(1 + confidence) / 2, (1 - confidence) / 2], noise.df)
+    low, high = noise.sd * np.sqrt(noise.df / tails)
+    return float(low), float(high)
+
+
+def contrast(
+    groups: Means, weights: NDArray[np.float64], noise: Noise, *, confidence: float = 0.95
+) -> Estimate:
+    """A weighted sum of group means with a t interval; p of no difference, two-sided.
+
+    The noise is common to the groups and may have been measured on others.
+    """
+    value = float(weights @ groups.values)
+    if not noise.df:
+        return Estimate(value, np.nan, np.nan, np.nan)
+    error = noise.sd * np.sqrt((weights**2 / groups.counts).sum())
+    reach = stats.t.ppf((1 + confidence) / 2, noise.df) * error
+    p = 2 * stats.t.sf(abs(value) / error, noise.df)
+    return Estimate(value, float(value - reach), float(value + reach), float(p))
+
+
+def best_against_best(
+    ours: Means, others: Means, noise: Noise, *, confidence: float = 0.95
+) -> Estimate:
+    """The best mean of some groups less the best of others, which were both chosen by looking.
+
+    The interval is of max mu_i - max nu_j = max_i min_j (mu_i - nu_j), from intervals that hold for
+    all pairs at once (Dunnett 1955 where there is one other group), so that the choice is paid for.
+    `p` is the chance of such an advantage, or a larger one, where all groups are equal: the best of
+    eight is above one most of the time. Both are simulated with normal noise.
+    """
+    apart = np.subtract.outer(ours.values, others.values)
+    value = float(ours.values.max() - others.values.max())
+    if not noise.df:
+        return Estimate(value, np.nan, np.nan, np.nan)
+    counts = (tuple(map(int, each.counts)) for each in (ours, others))
+    advantages, largest = _equal_groups(*counts, noise.df)
+    errors = np.sqrt(np.add.outer(1 / ours.counts, 1 / others.counts))
+    reach = np.quantile(largest, confidence) * noise.sd * errors
+    low, high = (each.min(1).max() for each in (apart - reach, apart + reach))
+    p = np.mean(advantages >= value / noise.sd)
+    return Estimate(value, float(low), float(high), float(p))
+
+
+@functools.lru_cache(32)
+def _equal_groups(
+    ours: tuple[int, ...], others: tuple[int, ...], df: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Of equal groups of so many repetitions, in units of a noise known with `df`: (draws,) each.
+
+    The advantage of our best mean, and the largest difference of a pair over its standard error.
+    """
+    random = np.random.default_rng(0)
+    sds = np.sqrt(random.chisquare(df, _DRAWS) / df)[:, None]
+    counts = [np.array(each) for each in (ours, others)]
+    one, two = (random.normal(size=(_DRAWS, len(n))) / np.sqrt(n) / sds for n in counts)
+    errors = np.sqrt(np.add.outer(1 / counts[0], 1 / counts[1]))
+    pairs = np.abs((one[:, :, None] - two[:, None, :]) / errors)
+    return one.max(1) - two.max(1), pairs.max((1, 2))
+
+
+def repetitions_needed(ours: int, others: int, noise: Noise, difference: float) -> int:
+    """Repetitions of every group for `best_against_best` to have intervals of half this width.
+
+    With the noise as it was measured, which after few repetitions is itself known badly.
+    """
+    sure = Noise(1.0, 10_000)
+    one, two = (Means(np.zeros(n), np.ones(n, int)) for n in (ours, others))
+    reach = best_against_best(one, two, sure).high
+    return max(2, int(np.ceil((reach * noise.sd / difference) ** 2)))
+
+
+def jumps(groups: Means, noise: Noise) -> tuple[float, float]:
+    """Mean squared successive difference over the noise's; p of one as large from noise alone.
+
+    Groups are in the order of their parameter; 1 is what equal groups give on average.
+    """
+
+    def ratio(values: NDArray[np.float64]) -> NDArray[np.float64]:
+        errors = 1 / groups.counts[1:] + 1 / groups.counts[:-1]
+        return (np.diff(values, axis=-1) ** 2 / errors).mean(-1)
+
+    if not noise.df or len(groups.values) < 2:
+        return np.nan, np.nan
+    random = np.random.default_rng(0)
+    found = ratio(groups.values) / noise.sd**2
+    alone = ratio(random.normal(size=(_DRAWS, len(groups.counts))) / np.sqrt(groups.counts))
+    p = np.mean(alone / (random.chisquare(noise.df, _DRAWS) / noise.df) >= found)
+    return float(found), float(p)
+
+
+def order_test(values: NDArray[np.float64]) -> tuple[float, float]:
+    """Von Neumann's ratio of ordered values (T, P), averaged over the T rows, and its p.
+
+    Mean squared successive difference over the variance: about 2 where the order of
+    the P columns says nothing, towards 0 where values vary smoothly along it (von Neumann 1941). p
+    is the share of all orders of the columns, the same for all rows, with a ratio as low.
+    """
+    apart = values - values.mean(1, keepdims=True)
+    apart = apart / np.sqrt((apart**2).mean(1, keepdims=True))
+    rows = _orders(values.shape[1])
+    squares = sum((each[rows[:, 1:]] - each[rows[:, :-1]]) ** 2 for each in apart)
+    ratios = squares.mean(1) / len(apart)
+    return float(ratios[0]), float(np.mean(ratios <= ratios[0] * (1 + 1e-9)))
+
+
+@functools.lru_cache(4)
+def _orders(places: int) -> NDArray[np.intp]:
+    """All orders of so many places, or some, the first one unchanged: (orders, places)."""
+    if places <= _PLACES:
+        return np.array(list(permutations(range(places))))
+    tries = np.tile(np.arange(places), (_DRAWS, 1))
+    return np.vstack([tries[:1], np.random.default_rng(0).permuted(tries, axis=1)])
+
+
+def spread_ratio(
+    between: Noise, within: Noise, repetitions: int, *, confidence: float = 0.95
+) -> Estimate:
+    """The sd that groups add to the sd within them, over the latter (one-way random effects).
+
+    Args:
+        between: of group means of so many `repetitions` each.
+        within: of repetitions in a group.
+
+    p is that of the F test that groups add nothing.
+    """
+    f = repetitions * (between.sd / within.sd) ** 2
+    tails = [(1 + confidence) / 2, (1 - confidence) / 2]
+    low, high = f / stats.f.ppf(tails, between.df, within.df)
+    added = [np.sqrt(max(0.0, each - 1) / repetitions) for each in (f, low, high)]
+    return Estimate(*map(float, added), float(stats.f.sf(f, between.df, within.df)))
+
+
+def rank_correlation(
+    x: NDArray[np.float64], y: NDArray[np.float64], *, confidence: float = 0.95
+) -> Estimate:
+    """Spearman's rho with Bonett and Wright's (2000) interval; p of none, two-sided."""
+    found = stats.spearmanr(x, y)
+    rho = float(found.statistic)
+    reach = stats.norm.ppf((1 + confidence) / 2) * np.sqrt((1 + rho**2 / 2) / (len(x) - 3))
+    low, high = np.tanh(np.arctanh(np.clip(rho, -0.9999, 0.9999)) + np.array([-reach, reach]))
+    return Estimate(rho, float(low), float(high), float(found.pvalue))

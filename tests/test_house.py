@@ -20,7 +20,7 @@ FLOORS = (
     {"agents", "offline", "statemap", "engine"},
     {"training", "coverage"},
     {"figures", "estimates"},
-    {"widgets", "grid"},
+    {"widgets", "grid", "report"},
 )
 FLOOR = {name: number for number, names in enumerate(FLOORS) for name in names}
 MODULES = sorted(path for path in ROOT.glob("belib/**/*.py") if path.name != "__init__.py")

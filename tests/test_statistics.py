@@ -4,7 +4,22 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from belib.statistics import bootstrap, interquartile_mean, probability_of_improvement
+from belib.statistics import (
+    Means,
+    Noise,
+    best_against_best,
+    bootstrap,
+    contrast,
+    interquartile_mean,
+    jumps,
+    order_test,
+    pooled_noise,
+    probability_of_improvement,
+    rank_correlation,
+    repetitions_needed,
+    sd_interval,
+    spread_ratio,
+)
 
 RNG = np.random.default_rng(0)
 
@@ -67,3 +82,114 @@ def test_a_matrix_is_refused_since_its_axes_say_nothing():
         with pytest.raises(ValueError, match=r"one array \(R,\) a task, got shape"):
             bootstrap(wrong, interquartile_mean)
     assert np.isnan(bootstrap([np.array([3.0])], interquartile_mean)).all()
+
+
+def groups(*arrays):
+    """Means of groups given by their repetitions, and their pooled noise."""
+    means, counts = [np.mean(each) for each in arrays], [len(each) for each in arrays]
+    return Means(np.array(means), np.array(counts)), pooled_noise(map(np.array, arrays))
+
+
+def test_noise_is_pooled_within_groups_and_single_repetitions_tell_nothing():
+    noise = pooled_noise([np.array([1.0, 3.0]), np.array([10.0]), np.array([5.0, 5.0, 8.0])])
+    assert (noise.sd, noise.df) == (pytest.approx(np.sqrt((2 + 6) / 3)), 3)
+    low, high = sd_interval(noise)
+    assert low < noise.sd < high
+    nothing = pooled_noise([np.array([1.0])])
+    assert (np.isnan(nothing.sd), nothing.df) == (True, 0)
+    assert np.isnan(sd_interval(nothing)).all()
+
+
+def test_a_contrast_of_two_groups_is_the_t_test():
+    one, two = RNG.normal(1, 1, 4), RNG.normal(0, 1, 6)
+    found = contrast(groups(one, two)[0], np.array([1.0, -1.0]), groups(one, two)[1])
+    expected = stats.ttest_ind(one, two)
+    interval = expected.confidence_interval()
+    assert found.p == pytest.approx(expected.pvalue)
+    assert (found.low, found.high) == pytest.approx((interval.low, interval.high))
+    alone = contrast(Means(np.array([1.0, 2]), np.array([1, 1])), np.array([1.0, -1]), Noise(1, 0))
+    assert alone.value == -1
+    assert np.isnan([alone.low, alone.high, alone.p]).all()
+
+
+def test_one_other_group_gives_dunnetts_intervals():
+    """scipy integrates what is simulated here; 3 % are the simulation's and the integration's."""
+    arrays = [RNG.normal(level, 1, 5) for level in (0.0, 0.3, 1.5, 0.2)]
+    control = RNG.normal(0, 1, 5)
+    means, _ = groups(*arrays)
+    _, noise = groups(*arrays, control)
+    found = best_against_best(means, groups(control)[0], noise)
+    expected = stats.dunnett(*arrays, control=control, rng=np.random.default_rng(0))
+    interval = expected.confidence_interval()
+    reach = (interval.high - interval.low).max() / 2
+    assert found.value == pytest.approx(max(means.values) - control.mean())
+    assert (found.high - found.low) / 2 == pytest.approx(reach, rel=0.03)
+
+
+def test_the_best_of_eight_equal_groups_is_above_one_eight_times_in_nine():
+    eight, one = (Means(np.zeros(n), np.ones(n, int)) for n in (8, 1))
+    assert best_against_best(eight, one, Noise(1.0, 6)).p == pytest.approx(8 / 9, abs=0.01)
+    assert best_against_best(one, eight, Noise(1.0, 6)).p == pytest.approx(1 / 9, abs=0.01)
+
+
+@pytest.mark.parametrize("others", [1, 5])
+def test_intervals_of_the_best_hold_although_the_best_was_chosen(others):
+    """400 experiments without differences: hardly one interval leaves zero out."""
+    outside = []
+    for _ in range(400):
+        noise = pooled_noise(RNG.normal(size=(3, 3)))
+        sides = [Means(RNG.normal(size=n), np.ones(n, int)) for n in (8, others)]
+        found = best_against_best(*sides, noise)
+        outside.append(not found.low <= 0 <= found.high)
+    assert np.mean(outside) < 0.06
+
+
+def test_repetitions_that_are_needed_are_enough():
+    count = repetitions_needed(8, 1, Noise(30.0, 6), 40.0)
+    sides = [Means(np.zeros(n), np.full(n, count)) for n in (8, 1)]
+    known = Noise(30.0, 10_000)
+    assert best_against_best(*sides, known).high <= 40 * 1.02
+    fewer = [Means(np.zeros(n), np.full(n, count - 1)) for n in (8, 1)]
+    assert best_against_best(*fewer, known).high > 40 * 0.98
+
+
+def test_jumps_are_one_for_luck_and_large_for_jumps():
+    ratios, p = [], []
+    for _ in range(100):
+        noise = pooled_noise(RNG.normal(size=(3, 3)))
+        found = jumps(Means(RNG.normal(size=5), np.ones(5, int)), noise)
+        ratios.append(found[0] * noise.sd**2)
+        p.append(found[1])
+    assert np.mean(ratios) == pytest.approx(1, abs=0.25)
+    assert np.mean(np.array(p) < 0.05) < 0.11
+    noise = pooled_noise(RNG.normal(size=(3, 3)))
+    assert jumps(Means(np.array([0, 9.0, 0, 9, 0]), np.ones(5, int)), noise)[1] < 0.01
+
+
+def test_the_order_of_a_line_is_one_of_two_among_all():
+    ratio, p = order_test(np.arange(5.0)[None])
+    assert p == pytest.approx(2 / 120)
+    assert ratio == pytest.approx(1 / 2)  # by hand: steps of 1, and a variance of 10 / 5
+    rows = np.array([[0, 1, 2, 3, 4.0], [7, 5, 3, 2, 0.0]])
+    assert order_test(rows)[1] == pytest.approx(2 / 120), "rows are ordered together"
+    assert order_test(np.array([[0, 9.0, 1, 8, 2]]))[1] > 0.5
+    long = np.arange(10.0)[None]
+    assert order_test(long)[1] < 0.001
+
+
+def test_the_part_of_groups_in_the_spread_has_the_f_test():
+    arrays = RNG.normal(size=(4, 5)) + RNG.normal(size=(4, 1)) * 2
+    within = pooled_noise(arrays)
+    between = pooled_noise([arrays.mean(1)])
+    found = spread_ratio(between, within, 5)
+    assert found.p == pytest.approx(stats.f_oneway(*arrays).pvalue)
+    assert found.low <= found.value <= found.high
+    assert spread_ratio(Noise(0.1, 3), Noise(1.0, 16), 5).value == 0, "less than seeds alone give"
+
+
+def test_rank_correlations_have_intervals():
+    x = np.arange(20.0)
+    found = rank_correlation(x, x + RNG.normal(0, 8, 20))
+    assert found.low < found.value < found.high
+    assert found.value == pytest.approx(stats.spearmanr(x, x).statistic, abs=0.5)
+    assert rank_correlation(x, -x).high < -0.9

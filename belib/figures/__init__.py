@@ -23,6 +23,13 @@ from belib.figures.offline import (
     sensitivity,
     table_1,
 )
+from belib.figures.report import (
+    advantages,
+    coverage_returns,
+    dataset_returns,
+    parameter_curves,
+    spreads,
+)
 from belib.figures.rewards import (
     exact_and_simplified,
     reward_curves,
@@ -52,6 +59,7 @@ from belib.figures.theory import (
 
 __all__ = [
     "ablation",
+    "advantages",
     "averages",
     "bernoulli_entropies",
     "caption",
@@ -59,6 +67,8 @@ __all__ = [
     "convergence",
     "coverage_maps",
     "coverage_measures",
+    "coverage_returns",
+    "dataset_returns",
     "entropies_by_parameter",
     "estimator_bars",
     "exact_and_simplified",
@@ -71,6 +81,7 @@ __all__ = [
     "objective_label",
     "objective_marker",
     "objective_order",
+    "parameter_curves",
     "perceived_normal",
     "returns",
     "reward_curves",
@@ -80,6 +91,7 @@ __all__ = [
     "reward_surface",
     "running_estimates",
     "sensitivity",
+    "spreads",
     "state_histograms",
     "table_1",
     "time_maps",

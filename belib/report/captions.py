@@ -1,0 +1,51 @@
+"""Captions of the report's figures: the claim first, how to read it, n, seeds, bars, scale."""
+
+from belib.report.findings import learner_name, place
+from belib.report.study import Study
+
+
+def captions(found: Study) -> dict[str, str]:
+    """For each figure, by the name of its file, its caption."""
+    cells, learner = found.cells, learner_name(found.learner)
+    seeds, steps = cells[0].seeds, found.tables.datasets["steps"].min()
+    size = (
+        f"{found.units['dataset'].nunique()} datasets of {steps:,} steps, {learner}, {seeds} "
+        f"learner seeds, {found.tables.scale} scale."
+    )
+    bars = (
+        f"Intervals: 95 %, t, with the spread between datasets of one recipe pooled over those "
+        f"collected more than once ({cells[0].noise.df} degrees of freedom)."
+    )
+    apart = ", ".join(f"{place(c.name)} {c.noise.sd:.0f} and {c.within.sd:.0f}" for c in cells)
+    clear = (found.advantages["low"] > 0).sum()
+    return {
+        "returns": (
+            "What differs between datasets, and between learner seeds on one: standard "
+            f"deviations of datasets' means and of seeds are {apart}. A bar a dataset, those of "
+            "one recipe side by side, its height the mean over learner seeds, each a dot; "
+            "hatched: the reward divided by its running size. Dashed and dotted: doing nothing, "
+            f"and random actions. {size}"
+        ),
+        "advantages": (
+            f"Of {len(found.advantages)} comparisons of a best recipe with another, {clear} have "
+            "an interval above zero once the choice of the best is paid for (orange: zero is "
+            "outside). A dot is the difference of the best means, its bar holds for all pairs of "
+            f"recipes at once, 95 %. {size}"
+        ),
+        "parameters": (
+            f"Smooth in α: {found['smooth-alpha'].verdict}; unstable in q: "
+            f"{found['unstable-q'].verdict}. A white dot a dataset, the line through the recipes' "
+            f"means; grey band: SE with its interval. {bars} {size}"
+        ),
+        "spreads": (
+            f"{found['spread'].statement.text} {found['spread'].verdict.capitalize()}. Standard "
+            f"deviations of datasets' means (each over {seeds} seeds) and of single learner seeds; "
+            f"bars: 95 % chi-square intervals. {size}"
+        ),
+        "coverage": (
+            f"{found['coverage-returns'].statement.text}: {found['coverage-returns'].verdict}. A "
+            "dot a dataset, its height the mean over learner seeds; coverage is the radius of the "
+            "smallest ball around its states, raw observations, over the largest of all datasets. "
+            f"Dashed and dotted: doing nothing, and random actions. {size}"
+        ),
+    }

@@ -1,0 +1,167 @@
+"""Our own questions, which the paper's design does not answer, a function each."""
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import pandas as pd
+
+from belib.coverage import FEWEST_DATASETS
+from belib.report.claims import NAMES
+from belib.report.findings import (
+    LEVEL,
+    NO,
+    RELEVANT,
+    UNDECIDED,
+    YES,
+    Finding,
+    Statement,
+    best,
+    compared,
+    datasets_needed,
+    difference,
+    having,
+    learner_name,
+    on,
+    on_all,
+    on_any,
+    place,
+    row,
+    times_as_many,
+)
+from belib.report.tables import Cell, exploring, plain, rescaled, unscaled
+from belib.statistics import rank_correlation, spread_ratio
+
+ASKED = {"source": "not asked in the paper", "words": (YES, NO)}
+
+
+def spread(cells: Sequence[Cell]) -> Finding:
+    """The sd between datasets of one recipe over that between learner seeds on one dataset."""
+    text = "Do datasets of one objective differ by more than learner seeds on one dataset do?"
+    statement = Statement("spread", text, **ASKED)
+    there = [cell for cell in cells if cell.noise.df and cell.within.df]
+    if not there:
+        return statement.not_run("two datasets of one recipe, and two learner seeds")
+    quantity = lambda cell, c: spread_ratio(cell.noise, cell.within, cell.seeds, confidence=c)  # noqa: E731
+    rows = [row(c, "sd of datasets / of seeds", quantity(c, 1 - LEVEL), exploring) for c in there]
+    both = "; ".join(f"{place(c.name)} {c.noise.sd:.0f} and {c.within.sd:.0f}" for c in there)
+    words = (
+        f"Standard deviations of datasets' means, and of learner seeds on one dataset: {both}. "
+        f"With {there[0].seeds} seeds a mean, equal datasets would have "
+        f"{there[0].seeds ** -0.5:.2f} "
+        "of the seeds' spread; the rest is their own, whose ratio to the seeds' stands "
+        f"below. An F test finds such a part {on([r['p'] < LEVEL for r in rows])} tasks "
+        f"({there[0].noise.df} degrees of freedom between datasets)."
+    )
+    verdict = on_all(statement, there, quantity, above=1.0)
+    decide = "Three datasets of more recipes." if verdict == UNDECIDED else ""
+    return Finding(statement, verdict, words, decide, pd.DataFrame(rows))
+
+
+def average(cells: Sequence[Cell], other: str) -> Finding:
+    """BE on average over its alphas against another objective on average."""
+    text = f"Is BE, on average over its α, better than {NAMES[other]} on all tasks?"
+    statement = Statement(f"average-{other}", text, **ASKED)
+    return compared(statement, cells, plain("behavioral"), plain(other), f"BE − {NAMES[other]}")
+
+
+def better_than_random(cells: Sequence[Cell]) -> Finding:
+    """The best exploring recipe against data of random actions."""
+    text = "Is any exploring dataset better to learn from than random actions, on all tasks?"
+    statement = Statement("random", text, **ASKED)
+    there = having(cells, exploring, plain("random"))
+    if not there:
+        return statement.not_run("exploring datasets, and one of random actions")
+    quantity = best(exploring, plain("random"))
+    rows, above = [], []
+    for cell in there:
+        labels, means = cell.groups(exploring)
+        random = cell.groups(plain("random"))[1].values[0]
+        what = f"{labels[means.values.argmax()]} ({means.values.max():.0f}) − random ({random:.0f})"
+        rows.append(row(cell, what, quantity(cell, 1 - LEVEL), exploring, plain("random")))
+        above.append(f"{place(cell.name)} {sum(means.values > random)} of {len(labels)}")
+    words = f"Recipes with a mean above that of random data: {', '.join(above)}."
+    verdict = on_all(statement, there, quantity)
+    decide = datasets_needed(there, exploring, plain("random")) if verdict == UNDECIDED else ""
+    return Finding(statement, verdict, words, decide, pd.DataFrame(rows))
+
+
+def size_of_reward(cells: Sequence[Cell]) -> Finding:
+    """BE with its reward divided by its running size against BE as it is, an alpha at a time."""
+    text = "Does the size of BE's reward matter, its shape unchanged?"
+    pairs = [
+        (cell, f"α = {alpha:g}: rms − none", rescaled(alpha), unscaled(alpha))
+        for cell in having(cells, rescaled(), unscaled())
+        for alpha in _alphas(cell)
+        if having([cell], rescaled(alpha), unscaled(alpha))
+    ]
+    return _any_difference(Statement("size", text, **ASKED), pairs)
+
+
+def shape_of_reward(cells: Sequence[Cell]) -> Finding:
+    """Alphas against each other where all rewards have one size."""
+    text = "Does the shape of BE's reward (its α) matter, its size made equal?"
+    pairs = [
+        (cell, f"rms: α = {one:g} − {other:g}", rescaled(one), rescaled(other))
+        for cell in having(cells, rescaled(), fewest=2)
+        for one, other in combinations(_alphas(cell), 2)
+    ]
+    return _any_difference(Statement("shape", text, **ASKED), pairs)
+
+
+def _alphas(cell: Cell) -> list[float]:
+    return sorted(cell.units.loc[rescaled()(cell.units), "parameter"].unique())
+
+
+def _any_difference(statement: Statement, pairs: Sequence[tuple]) -> Finding:
+    """Whether any of the pairs (cell, what, ours, others) differs."""
+    if not pairs:
+        return statement.not_run("datasets whose reward was divided by its running size")
+    found = [difference(ours, others)(cell, 1 - LEVEL) for cell, _, ours, others in pairs]
+    rows = [
+        row(cell, what, each, ours, others)
+        for (cell, what, ours, others), each in zip(pairs, found, strict=True)
+    ]
+    reference = [float(cell.groups(others)[1].values.mean()) for cell, _, _, others in pairs]
+    verdict = on_any(statement, found, [RELEVANT * value for value in reference])
+    bound = LEVEL / len(pairs)
+    words = (
+        f"The largest of {len(pairs)} differences is {max(abs(e.value) for e in found):.0f}; "
+        f"p-values below {bound:.2g}, which allows for their number: "
+        f"{on([each.p < bound for each in found])}."
+    )
+    decide = times_as_many(rows, reference) if verdict == UNDECIDED else ""
+    return Finding(statement, verdict, words, decide, pd.DataFrame(rows))
+
+
+def learners_agree(cells: Sequence[Cell], others: dict[str, Sequence[Cell]]) -> Finding:
+    """Rank correlations over recipes of the returns of two learners."""
+    statement = Statement("learners", "Do learners agree on which dataset is good?", **ASKED)
+    pairs = [
+        (cell, learner, _shared(cell, other))
+        for learner, theirs in others.items()
+        for cell in cells
+        for other in theirs
+        if other.name == cell.name
+    ]
+    pairs = [each for each in pairs if len(each[2]) >= FEWEST_DATASETS]
+    if not pairs:
+        return statement.not_run(f"a second learner on {FEWEST_DATASETS} of the recipes")
+    found = [rank_correlation(*shared.to_numpy().T) for *_, shared in pairs]
+    rows = [
+        {
+            **row(cell, f"Spearman's ρ with {learner_name(learner)}", each),
+            "datasets": str(len(shared)),
+        }
+        for (cell, learner, shared), each in zip(pairs, found, strict=True)
+    ]
+    words = f"The interval of ρ lies above zero {on([each.low > 0 for each in found])} cases."
+    some = all(each.low > 0 for each in found), any(each.high < 0 for each in found)
+    verdict = YES if some[0] else NO if some[1] else UNDECIDED
+    decide = "The other learners on all datasets." if verdict == UNDECIDED else ""
+    return Finding(statement, verdict, words, decide, pd.DataFrame(rows))
+
+
+def _shared(one: Cell, other: Cell) -> pd.DataFrame:
+    known = [each.groups(exploring) for each in (one, other)]
+    series = [pd.Series(means.values, labels) for labels, means in known]
+    return pd.concat(series, axis=1, join="inner")

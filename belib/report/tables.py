@@ -1,0 +1,247 @@
+"""The committed tables, and the numbers that statements are about: one a dataset and task."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from belib import paths, results
+from belib.config import ALGORITHMS, EXPLORING
+from belib.figures.style import objective_label, objective_order
+from belib.report.gather import FILES
+from belib.statistics import Means, Noise, contrast, pooled_noise, sd_interval
+
+Choice = Callable[[pd.DataFrame], "pd.Series[bool]"]
+"""Of units: which of them belong to a side of a comparison."""
+
+GROUP = ["objective", "parameter", "label"]
+"""Datasets that agree in these are repetitions of one recipe."""
+
+UNKNOWN = Noise(np.nan, 0)
+
+_KNOWN = ["label", "intrinsic_reward_scale", "steps"]  # of datasets.csv
+
+VOLUMETRIC = "volumetric"
+"""The column of the paper's measure of coverage."""
+
+
+@dataclass(frozen=True)
+class Tables:
+    """What `gather.commit_results` wrote, with every column of `results.COLUMNS`."""
+
+    offline: pd.DataFrame
+    datasets: pd.DataFrame
+    coverage: pd.DataFrame
+    provenance: dict[str, Any]
+
+    @property
+    def scale(self) -> str:
+        """The scale of all of it."""
+        return self.provenance["scale"]
+
+    @property
+    def baselines(self) -> pd.DataFrame:
+        """The rows of doing nothing and of random actions."""
+        return self.offline[self.offline["algorithm"].isin(results.BASELINES)]
+
+    @property
+    def learners(self) -> list[str]:
+        """The learners, those on most datasets first."""
+        learnt = self.offline[~self.offline["algorithm"].isin(results.BASELINES)]
+        counts = learnt.groupby("algorithm")["dataset"].nunique()
+        order = lambda name: ALGORITHMS.index(name.partition("-")[0])  # noqa: E731
+        return sorted(counts.index, key=lambda name: (-counts[name], order(name), name))
+
+
+def load(folder: str | Path) -> Tables:
+    """Read a folder of `gather.FILES`; ValueError names the one that is missing."""
+    folder = paths.resolve(folder)
+    for name in FILES:
+        if not (folder / name).exists():
+            raise ValueError(f"{folder} must hold {', '.join(FILES)}, {name} is missing")
+    provenance = json.loads((folder / FILES[3]).read_text())
+    read = lambda name: pd.read_csv(folder / name, dtype={"label": str})  # noqa: E731
+    offline, described, measured = map(read, FILES[:3])
+    constant = {k: np.nan if v is None else v for k, v in provenance["constant"].items()}
+    offline = offline.assign(**constant)[list(results.COLUMNS)]
+    described = described.fillna({"label": ""})
+    return Tables(offline, described, measured, provenance)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A task, or a measure of coverage: a value a dataset, each mean over learner seeds.
+
+    Attributes:
+        name: `walker_stand`, or `walker, volumetric`.
+        domain: `walker`.
+        units: a row a dataset: its name, recipe, collection `seed`, and `value`.
+        seeds: learner seeds in each value, the same ones for all datasets; 0 without a learner.
+        within: the spread of learner seeds on one dataset, pooled over datasets.
+    """
+
+    name: str
+    domain: str
+    units: pd.DataFrame
+    seeds: int = 0
+    within: Noise = UNKNOWN
+
+    @cached_property
+    def noise(self) -> Noise:
+        """The spread of exploring datasets of one recipe, pooled over those that were repeated."""
+        exploring = self.units[self.units["objective"] != "random"]
+        return pooled_noise([own["value"].to_numpy() for _, own in exploring.groupby("recipe")])
+
+    def groups(self, choice: Choice) -> tuple[list[str], Means]:
+        """The recipes that are chosen, in the one order, and their means over datasets."""
+        if choice not in self._found:
+            chosen = choice(self.units).to_numpy()
+            labels, values = (self.units[name].to_numpy()[chosen] for name in ("recipe", "value"))
+            names = list(dict.fromkeys(labels))
+            own = [values[labels == name] for name in names]
+            means = Means(np.array([v.mean() for v in own]), np.array([len(v) for v in own]))
+            self._found[choice] = names, means
+        return self._found[choice]
+
+    @cached_property
+    def _found(self) -> dict[Choice, tuple[list[str], Means]]:
+        return {}
+
+
+def policies(tables: Tables, learner: str, score: str = "final") -> pd.DataFrame:
+    """A row a policy of a learner: `results.COLUMNS`, its dataset's recipe and `collection` seed.
+
+    A learner seed that one of a task's datasets lacks is left out for all of them.
+    """
+    rows = results.scores(tables.offline[tables.offline["algorithm"] == learner], score)
+    known = tables.datasets[["domain", "dataset", "seed", *_KNOWN]]
+    rows = rows.merge(known.rename(columns={"seed": "collection"}), on=["domain", "dataset"])
+    datasets = rows.groupby("task")["dataset"].transform("nunique")
+    complete = rows.groupby(["task", "seed"])["dataset"].transform("nunique") == datasets
+    return ordered(rows[complete].sort_values("task", key=_rank, kind="stable"), by="collection")
+
+
+def _rank(tasks: pd.Series) -> pd.Series:
+    """The paper's tasks in its order, then all others."""
+    known = list(results.PAPER_TABLE_1.index)
+    return tasks.map(lambda task: known.index(task) if task in known else len(known))
+
+
+def cells(tables: Tables, learner: str, score: str = "final") -> list[Cell]:
+    """A cell a task that a learner learnt, in the paper's order.
+
+    Policies that diverged are in no mean; a dataset with none left has no unit.
+    """
+    rows = policies(tables, learner, score)
+    return [_cell(task, rows[rows["task"] == task]) for task in rows["task"].unique()]
+
+
+def _cell(task: str, rows: pd.DataFrame) -> Cell:
+    known = rows.dropna(subset="return")
+    groups = known.groupby(["dataset", "objective", "parameter", *_KNOWN], dropna=False)
+    units = groups.agg(value=("return", "mean"), seed=("collection", "first")).reset_index()
+    within = pooled_noise([own["return"].to_numpy() for _, own in groups])
+    return Cell(task, rows["domain"].iloc[0], ordered(units), rows["seed"].nunique(), within)
+
+
+def means(cells: Sequence[Cell]) -> pd.DataFrame:
+    """A row a task and recipe: its mean over datasets and 95 % interval by the pooled noise."""
+    rows = []
+    for cell in cells:
+        firsts = cell.units.drop_duplicates("recipe").set_index("recipe")
+        names, groups = cell.groups(lambda units: units["recipe"].notna())
+        for place, name in enumerate(names):
+            found = contrast(groups, np.eye(len(names))[place], cell.noise)
+            numbers = {"mean": found.value, "low": found.low, "high": found.high}
+            known = firsts.loc[name, GROUP].to_dict()
+            counts = {"datasets": int(groups.counts[place]), "seeds": cell.seeds}
+            rows.append({"task": cell.name, "recipe": name, **known, **numbers, **counts})
+    return pd.DataFrame(rows)
+
+
+def spreads(cells: Sequence[Cell]) -> pd.DataFrame:
+    """A row a task and source of spread: its sd, 95 % interval and degrees of freedom."""
+    rows = []
+    for cell in cells:
+        for source, noise in (("datasets", cell.noise), ("learner seeds", cell.within)):
+            low, high = sd_interval(noise)
+            known = {"task": cell.name, "source": source}
+            rows.append({**known, "sd": noise.sd, "low": low, "high": high, "df": noise.df})
+    return pd.DataFrame(rows)
+
+
+def coverage_cells(tables: Tables, measure: str = VOLUMETRIC) -> list[Cell]:
+    """A cell a domain, of a measure of coverage."""
+    rows = tables.coverage.merge(tables.datasets[["domain", "dataset", *_KNOWN]])
+    rows = rows.rename(columns={measure: "value"}).dropna(subset="value")
+    columns = ["dataset", "objective", "parameter", *_KNOWN, "seed", "value"]
+    return [
+        Cell(f"{domain}, {measure}", str(domain), ordered(own[columns]))
+        for domain, own in rows.groupby("domain", sort=False)
+    ]
+
+
+def ordered(rows: pd.DataFrame, *, by: str = "seed") -> pd.DataFrame:
+    """Rows with their `recipe`, in the one order of objectives, plain recipes first, then `by`."""
+    kinds = list(rows[GROUP].itertuples(index=False, name=None))
+    keys = [
+        (label, *objective_order(objective, parameter), seed)
+        for (objective, parameter, label), seed in zip(kinds, rows[by], strict=True)
+    ]
+    named = rows.assign(recipe=[recipe(*kind) for kind in kinds])
+    return named.iloc[sorted(range(len(keys)), key=keys.__getitem__)].reset_index(drop=True)
+
+
+def recipe(objective: str, parameter: float | None, label: str = "") -> str:
+    """`BE α = 0.5`, `BE α = 0.5, rms`."""
+    words = objective_label(objective, None if pd.isna(parameter) else parameter)
+    return f"{words}, {label}" if label else words
+
+
+def plain(objectives: str | Sequence[str], low: float = 0, high: float = np.inf) -> Choice:
+    """Datasets without a label of these objectives; a parameter is between `low` and `high`."""
+    wanted = [objectives] if isinstance(objectives, str) else list(objectives)
+
+    def choice(units: pd.DataFrame) -> "pd.Series[bool]":
+        between = units["parameter"].isna() | units["parameter"].between(low, high, "neither")
+        return units["objective"].isin(wanted) & (units["label"] == "") & between
+
+    return choice
+
+
+def exploring(units: pd.DataFrame) -> "pd.Series[bool]":
+    """Plain datasets of any objective but random actions and tasks."""
+    return plain(EXPLORING)(units)
+
+
+def longer(objective: str) -> Choice:
+    """Datasets of an objective with many more steps than its plain ones."""
+
+    def choice(units: pd.DataFrame) -> "pd.Series[bool]":
+        usual = units.loc[plain(objective)(units), "steps"].max()
+        return (units["objective"] == objective) & (units["steps"] > 1.5 * usual)
+
+    return choice
+
+
+def rescaled(*alphas: float) -> Choice:
+    """BE datasets of these alphas, or all, whose reward was divided by its running size."""
+    return lambda units: (units["intrinsic_reward_scale"] == "rms") & _behavioral(units, alphas)
+
+
+def unscaled(*alphas: float) -> Choice:
+    """Plain BE datasets of these alphas, whose reward had the size that the objective gave it."""
+    kept = plain("behavioral")
+    return lambda units: (
+        kept(units) & (units["intrinsic_reward_scale"] == "none") & _behavioral(units, alphas)
+    )
+
+
+def _behavioral(units: pd.DataFrame, alphas: Sequence[float]) -> "pd.Series[bool]":
+    own = units["objective"] == "behavioral"
+    return own & units["parameter"].isin(alphas) if alphas else own

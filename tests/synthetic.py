@@ -1,0 +1,161 @@
+"""Made-up tables of the report, with effects that are known: SYNTHETIC numbers, not results."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from belib import results
+from belib.config import OfflineConfig, PretrainConfig
+from belib.figures.style import ALPHAS
+from belib.report import Tables
+from belib.report.gather import without_constants
+
+TASKS = ("walker_stand", "walker_walk", "walker_run")
+QS = (0.2, 0.5, 0.7, 0.9, 1.1)
+
+
+def grid(repeated=3):
+    """The datasets of the laptop experiment: three recipes `repeated` times, all others once."""
+    seeds = range(repeated)
+    return [
+        *({"objective": "shannon", "seed": seed} for seed in seeds),
+        *({"objective": "behavioral", "alpha": alpha} for alpha in ALPHAS),
+        *({"objective": "behavioral", "seed": seed} for seed in seeds[1:]),
+        *({"objective": "renyi", "q": q} for q in QS),
+        *({"objective": "rnd", "seed": seed} for seed in seeds),
+        {"objective": "smm"},
+        {"objective": "random"},
+        *(
+            {"alpha": alpha, "label": "rms", "intrinsic_reward_scale": "rms"}
+            for alpha in (0.5, 2.0, 5.0)
+        ),
+    ]
+
+
+def tables(
+    effect=lambda config, task: 0.0,
+    *,
+    between=30.0,
+    within=40.0,
+    seed=0,
+    seeds=5,
+    learners=("td3",),
+    tasks=TASKS,
+    covered=lambda config: 0.0,
+    datasets=None,
+    steps=(5_000, 10_000),
+) -> Tables:
+    """Returns 400 + effect(config, task) + a dataset's own part + a learner seed's.
+
+    Args:
+        between, within: standard deviations of these two parts.
+        covered: what is added to a dataset's coverage, 0.5 with an sd of 0.05.
+    """
+    random = np.random.default_rng(seed)
+    sizes = {"scale": "synthetic", "num_steps": 50_000}
+    configs = [PretrainConfig(**{**sizes, **each}) for each in datasets or grid()]
+    rows = [_baseline(task, own, name) for task in tasks for own in range(seeds) for name in _FLOOR]
+    for config in configs:
+        for task in tasks:
+            level = 400 + effect(config, task) + random.normal(0, between)
+            for learner in learners:
+                values = level + random.normal(0, within, seeds)
+                for own, value in enumerate(values):
+                    known = {"task": task, "seed": own}
+                    learnt = OfflineConfig(dataset=config.dataset, scale="synthetic", **known)
+                    for step in steps:
+                        found = np.array([round(value * step / steps[-1], 2)])
+                        row = results.row(learnt, config, step, found, "none", algorithm=learner)
+                        rows.append(row)
+    offline = pd.DataFrame(rows)
+    described = pd.DataFrame([_described(config) for config in configs])
+    known = ["dataset", "domain", "objective", "parameter", "seed", "scale"]
+    covers = {
+        name: [0.5 + covered(each) + random.normal(0, 0.05) for each in configs]
+        for name in ("volumetric", "volumetric_scaled", "net", "cells", "shannon")
+    }
+    measured = described[known].assign(**covers).round(5)
+    return Tables(offline, described, measured, _provenance(learners))
+
+
+_FLOOR = {"zero action": 120.0, "random policy": 140.0}
+
+
+def _baseline(task, seed, name):
+    config = OfflineConfig(task=task, seed=seed, scale="synthetic")
+    changes = {"algorithm": name, "dataset": "none"}
+    return results.row(config, None, 0, np.array([_FLOOR[name] + seed]), "none", **changes)
+
+
+def _described(config):
+    return {
+        "dataset": config.dataset,
+        "domain": config.domain,
+        "objective": config.objective,
+        "parameter": config.parameter,
+        "seed": config.seed,
+        "scale": config.scale,
+        "steps": config.num_steps,
+        "episodes": config.num_steps // 1000,
+        "label": config.label,
+        "intrinsic_reward_scale": config.intrinsic_reward_scale,
+        "random_actions": 0.04,
+        "physics_errors": 0,
+        "intrinsic_reward": 1.0,
+        "minutes": 10.0,
+        "return_walker_stand": 200.0,
+        "revision": "none",
+        "sha256": "none",
+    }
+
+
+def _provenance(learners):
+    learning = {"num_steps": 10_000, "batch_size": 256, "hidden_dim": 256, "eval_episodes": 10}
+    machine = {"processor": "none", "threads": 2, "python": "3.11", "torch": "2"}
+    return {
+        "scale": "synthetic",
+        "constant": {},
+        "collection": {"common": {"num_steps": 50_000}, "datasets": {}},
+        "learning": dict.fromkeys(learners, learning),
+        "learning minutes": dict.fromkeys(learners, 30.0),
+        "coverage": {"size": 2000, "seed": 0, "scaling": "robust"},
+        "seeds": {"collection": [0, 1, 2], "learners": [0, 1, 2, 3, 4]},
+        "not finished": {"datasets": [], "policies": []},
+        "machine": machine,
+        "revision": "none",
+        "collected with": [],
+    }
+
+
+def write(made: Tables, folder) -> None:
+    """The files that `report.load` reads."""
+    folder.mkdir(parents=True, exist_ok=True)
+    constant, rows = without_constants(made.offline)
+    for name, table in (
+        ("offline", rows),
+        ("datasets", made.datasets),
+        ("coverage", made.coverage),
+    ):
+        (folder / f"{name}.csv").write_text(table.to_csv(index=False))
+    provenance = {**made.provenance, "constant": constant}
+    (folder / "provenance.json").write_text(json.dumps(provenance, indent=1) + "\n")
+
+
+def example() -> Tables:
+    """What `tests/data/report` holds: BE with α < 1 a little better, RE with q > 1 and SMM poor."""
+
+    def effect(config, task):
+        poor = {"smm": -250, "random": -180, "renyi": -200 * (config.q > 1)}
+        return poor.get(config.objective, 40 * (config.alpha < 1))
+
+    made = tables(effect, learners=("td3", "crr"), tasks=TASKS[:2], seeds=3, between=20.0)
+    rows = made.offline
+    left = (rows["algorithm"] == "crr") & (rows["objective"] == "behavioral")
+    return replace(made, offline=rows[~left])
+
+
+if __name__ == "__main__":
+    write(example(), Path(__file__).parent / "data" / "report" / "synthetic")

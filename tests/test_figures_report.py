@@ -1,0 +1,121 @@
+"""Figures of the report, of made-up tables: SYNTHETIC numbers, not results."""
+
+import matplotlib
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+import synthetic
+
+from belib import figures, report
+
+
+@pytest.fixture(autouse=True)
+def no_window():
+    matplotlib.use("agg")
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def found():
+    return report.study(synthetic.example())
+
+
+def dots(ax):
+    return np.concatenate([each.get_offsets()[:, 1] for each in ax.collections])
+
+
+def labels(ax):
+    return [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+def test_every_dataset_has_a_bar_and_every_learner_seed_a_dot(found):
+    rows = report.policies(found.tables, "td3")
+    axes = figures.dataset_returns(rows, found.tables.baselines)
+    own = rows[rows["task"] == "walker_walk"]
+    assert axes[1].get_title() == "Walker walk"
+    assert len(axes[1].patches) == own["dataset"].nunique()
+    assert sorted(dots(axes[1])) == pytest.approx(sorted(own["return"]))
+    heights = sorted(bar.get_height() for bar in axes[1].patches)
+    assert heights == pytest.approx(sorted(own.groupby("dataset")["return"].mean()))
+    assert len({bar.get_x() for bar in axes[1].patches}) == len(heights), "side by side"
+    assert sum(bar.get_hatch() is not None for bar in axes[1].patches) == 3, "the rescaled ones"
+    assert labels(axes[0]) == ["zero action", "random policy"]
+    assert axes[0].get_ylim()[0] == 0
+
+
+def test_recipes_stand_in_the_one_order(found):
+    axes = figures.dataset_returns(report.policies(found.tables, "td3"), found.tables.baselines)
+    shown = [label.get_text() for label in axes[-1].get_xticklabels()]
+    assert shown[:3] == ["SE", "BE α = 0.2", "BE α = 0.5"]
+    assert shown[-4:] == ["random actions", *(f"BE α = {a}, rms" for a in (0.5, 2, 5))]
+
+
+def test_curves_have_their_intervals_their_datasets_and_shannon_entropy(found):
+    means = report.means(found.cells)
+    axes = figures.parameter_curves(found.units, means, found.tables.baselines)
+    assert axes.shape == (2, 2)
+    ticks = [[label.get_text() for label in ax.get_xticklabels()] for ax in axes[1]]
+    assert ticks == [
+        ["0.2", "0.5", "0.7", "0.9", "1.5", "2", "3", "5"],
+        ["0.2", "0.5", "0.7", "0.9", "1.1"],
+    ]
+    (drawn,) = axes[0, 0].containers
+    segments = drawn[2][0].get_segments()
+    own = means.query("task == 'walker_stand' and objective == 'behavioral' and label == ''")
+    assert [segment[:, 1].tolist() for segment in segments] == [
+        pytest.approx([row.low, row.high]) for row in own.itertuples()
+    ]
+    assert {"SE", "zero action", "random policy", "one dataset"} <= set(labels(axes[0, 1]))
+
+
+def test_without_repeated_datasets_curves_have_no_intervals():
+    single = report.study(synthetic.tables(datasets=synthetic.grid(repeated=1)))
+    means = report.means(single.cells)
+    axes = figures.parameter_curves(single.units, means, single.tables.baselines)
+    assert axes[0, 0].containers[0][2] == ()
+
+
+def test_spreads_show_both_sources(found):
+    table = report.spreads(found.cells)
+    ax = figures.spreads(table)
+    assert labels(ax) == ["between datasets", "between learner seeds"]
+    shown = np.concatenate([line.get_xdata() for line in ax.lines if line.get_marker() in "os"])
+    assert sorted(shown) == pytest.approx(sorted(table["sd"]))
+    figures.spreads(table.assign(low=np.nan, high=np.nan))  # without intervals it is drawn too
+
+
+def test_advantages_whose_interval_leaves_zero_out_stand_out(found):
+    rows = pd.DataFrame({"where": "walker_walk", "name": ["BE over SE", "BE over SMM"]})
+    rows = rows.assign(value=[10.0, 90.0], low=[-20.0, 30.0], high=[40.0, 150.0])
+    (ax,) = figures.advantages(rows)
+    colors = [line.get_color() for line in ax.lines if line.get_marker() == "o"]
+    assert colors == ["0.35", figures.style.ACCENT]
+    assert len(figures.advantages(found.advantages)) == 2
+
+
+def test_with_one_dataset_there_is_nothing_to_compare_and_all_is_drawn():
+    few = report.study(synthetic.tables(datasets=[{"objective": "behavioral"}]))
+    assert few.advantages.empty
+    figures.advantages(few.advantages)
+    figures.spreads(report.spreads(few.cells))
+    figures.parameter_curves(few.units, report.means(few.cells), few.tables.baselines)
+    figures.coverage_returns(few.units, few.tables.baselines)
+    assert set(report.captions(few)) == {
+        "returns",
+        "advantages",
+        "parameters",
+        "spreads",
+        "coverage",
+    }
+
+
+def test_coverage_and_returns_have_a_dot_a_dataset_and_baselines(found):
+    axes = figures.coverage_returns(found.units, found.tables.baselines)
+    plain = found.units.query("task == 'walker_stand' and label == ''")
+    drawn = [line for line in axes[0].lines if line.get_marker() not in ("None", None)]
+    assert len(drawn) == len(plain)
+    assert [float(line.get_xdata()[0]) for line in drawn] == pytest.approx(list(plain["coverage"]))
+    assert labels(axes[-1])[-2:] == ["zero action", "random policy"]
+    assert "BE, darker with α" in labels(axes[-1])

@@ -1,0 +1,363 @@
+"""The report finds what was planted, and seldom what was not: SYNTHETIC tables, not results."""
+
+import json
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+import synthetic
+
+from belib import report, results
+from belib.config import OfflineConfig
+from belib.paths import ROOT
+from belib.report import (
+    NOT,
+    NOT_RUN,
+    REPRODUCED,
+    UNDECIDED,
+    claims,
+    coverage_claims,
+    gather,
+    questions,
+    tables,
+)
+from belib.report.__main__ import main as command_line
+
+EXAMPLE = ROOT / "tests" / "data" / "report"
+QUIET = {"between": 2.0, "within": 4.0}
+
+
+def cells(effect=lambda config, task: 0.0, **options):
+    return report.cells(synthetic.tables(effect, **options), "td3")
+
+
+def better(objective, much, *, when=lambda config: True):
+    """An effect: so much more return on the datasets of an objective."""
+    return lambda config, task: much * (config.objective == objective and when(config))
+
+
+def verdicts(effect, **options):
+    found = report.study(synthetic.tables(effect, **{**QUIET, **options}))
+    return {each.statement.key: each.verdict for each in found.findings}
+
+
+def test_what_the_paper_says_is_reproduced_where_it_is_planted():
+    def effect(config, task):
+        jagged = dict(zip(synthetic.QS, (0, 50, 10, 50, -200), strict=True))
+        ahead = {"behavioral": 100 - 4 * config.alpha, "renyi": jagged[config.q]}
+        behind = 90 * (config.objective == "renyi" and task == "walker_run")
+        return ahead.get(config.objective, {"random": -100}.get(config.objective, -50)) + behind
+
+    found = verdicts(effect)
+    for key in ("be-shannon", "be-rnd", "be-smm", "be-renyi", "smooth-alpha", "unstable-q"):
+        assert found[key] == REPRODUCED, key
+    assert found["large-q"] == REPRODUCED
+    assert found["random"] == found["average-shannon"] == questions.YES
+    assert found["more-data"] == found["learners"] == NOT_RUN
+
+
+def test_what_is_planted_the_other_way_round_is_not_reproduced():
+    found = verdicts(better("behavioral", -100))
+    for key in ("be-shannon", "be-rnd", "be-smm", "be-renyi"):
+        assert found[key] == NOT, key
+    assert found["average-renyi"] == questions.NO
+    jagged = better("behavioral", 60, when=lambda config: config.alpha in (0.2, 0.7, 1.5, 3.0))
+    assert verdicts(jagged)["smooth-alpha"] == NOT
+    falling = lambda config, task: -100 * config.q * (config.objective == "renyi")  # noqa: E731
+    found = verdicts(falling)
+    assert (found["unstable-q"], found["large-q"]) == (NOT, REPRODUCED)
+    rising = lambda config, task: 100 * config.q * (config.objective == "renyi")  # noqa: E731
+    assert verdicts(rising)["large-q"] == NOT
+
+
+def test_where_nothing_was_planted_nothing_is_found():
+    """40 experiments without effects; each verdict may be wrong once in 20 on its own."""
+    wrong = {key: 0 for key in ("be-shannon", "be-renyi", "large-q", "smooth-alpha", "unstable-q")}
+    for seed in range(40):
+        own = [null_cell(seed)]
+        for found in (
+            claims.beats(own, "shannon"),
+            claims.beats_renyi(own),
+            claims.large_q_is_poor(own),
+            claims.smooth_in_alpha(own),
+            claims.unstable_in_q(own),
+        ):
+            wrong[found.statement.key] += found.verdict != UNDECIDED
+    assert max(wrong.values()) <= 5, wrong  # 2 are expected
+
+
+def null_cell(seed):
+    """One task of the laptop experiment without differences between recipes."""
+    units = cells.units.assign(value=400 + np.random.default_rng(seed).normal(0, 30, cells.size))
+    return tables.Cell("walker_stand", "walker", units, 5)
+
+
+cells.units = report.cells(synthetic.tables(), "td3")[0].units
+cells.size = len(cells.units)
+
+
+def test_the_best_of_many_wins_by_luck_and_the_report_says_so():
+    found = claims.beats(cells(seed=1), "smm")
+    assert "Were all recipes equal it would be there 8" in found.words
+    assert found.verdict == UNDECIDED
+    assert "datasets of each recipe" in found.decide
+
+
+def test_more_learner_seeds_do_not_make_more_datasets():
+    """One lucky dataset of SMM is no finding, however exactly it is known."""
+    lucky = better("smm", -80)
+    few, many = (
+        claims.beats(cells(lucky, seeds=n, within=1.0, seed=2), "smm").verdict for n in (2, 30)
+    )
+    assert few == many == UNDECIDED
+
+
+def test_datasets_and_seeds_are_told_apart():
+    wide = questions.spread(cells(between=80.0, within=10.0))
+    assert wide.verdict == questions.YES
+    narrow = questions.spread(cells(between=0.0, within=60.0, seeds=20))
+    assert narrow.verdict == questions.NO
+    rows = questions.spread(cells(between=40.0, within=40.0, seeds=10)).rows
+    assert (rows["low"] < 1).all()
+    assert (rows["high"] > 1).all()
+
+
+def test_size_and_shape_of_the_reward_are_told_apart():
+    size = lambda config, task: 100 * (config.intrinsic_reward_scale == "rms")  # noqa: E731
+    found = verdicts(size)
+    assert (found["size"], found["shape"]) == (questions.YES, questions.NO)
+    shape = lambda config, task: -30 * config.alpha * (config.objective == "behavioral")  # noqa: E731
+    found = verdicts(shape)
+    assert (found["size"], found["shape"]) == (questions.NO, questions.YES)
+
+
+def test_coverage_claims_read_the_papers_measure():
+    covered = lambda config: 0.5 * (config.objective == "renyi" and config.q < 1)  # noqa: E731
+    made = synthetic.tables(covered=covered)
+    found = coverage_claims.small_q(made)
+    assert found.verdict == REPRODUCED
+    assert found.rows["where"].iloc[0] == "walker, volumetric"
+    assert coverage_claims.families(made).verdict == NOT
+    assert coverage_claims.rnd_covers_most(made).verdict == NOT
+    assert coverage_claims.small_alpha(made).verdict == NOT_RUN, "the paper says it of Quadruped"
+    anywhere = coverage_claims.small_alpha_anywhere(made, (questions.YES, questions.NO))
+    assert anywhere.verdict == UNDECIDED
+    ahead = synthetic.tables(covered=lambda config: 0.9 * (config.objective == "rnd"))
+    assert coverage_claims.rnd_covers_most(ahead).verdict == REPRODUCED
+
+
+def test_coverage_goes_with_returns_where_both_are_planted():
+    level = lambda config: config.q if config.objective == "renyi" else config.alpha  # noqa: E731
+    made = synthetic.tables(
+        lambda config, task: 100 * level(config),
+        covered=lambda config: 0.5 * level(config),
+        **QUIET,
+    )
+    found = coverage_claims.coverage_and_returns(made, report.cells(made, "td3"))
+    assert found.verdict == REPRODUCED
+    assert (found.rows["value"] > 0.5).all()
+
+
+def test_more_data_are_recognised_by_their_steps():
+    long = [{"objective": "shannon", "label": "long", "num_steps": 300_000}]
+    found = claims.more_data(cells(datasets=synthetic.grid() + long, **QUIET))
+    assert found.verdict == REPRODUCED
+    helps = lambda config, task: 200 * (config.label == "long")  # noqa: E731
+    found = claims.more_data(cells(helps, datasets=synthetic.grid() + long, **QUIET))
+    assert found.verdict == NOT
+
+
+def test_variants_of_a_learner_have_names(tmp_path):
+    """What is not a learner's default, such as its precision, is part of its name in tables."""
+    synthetic.write(synthetic.tables(learners=("cql", "td3-bfloat16")), tmp_path / "synthetic")
+    assert report.load(tmp_path / "synthetic").learners == ["td3-bfloat16", "cql"]
+    columns = "| statement | TD3 (bfloat16) | TD3 (bfloat16), best evaluation | CQL |"
+    assert columns in report.readme(tmp_path)
+
+
+def test_learners_that_agree():
+    effect = lambda config, task: 50 * config.q + 20 * config.alpha  # noqa: E731
+    made = synthetic.tables(effect, learners=("td3", "cql"), **QUIET)
+    assert report.study(made)["learners"].verdict == questions.YES
+
+
+def test_without_repeated_datasets_there_is_no_measure_of_luck():
+    single = cells(datasets=synthetic.grid(repeated=1))
+    found = claims.beats(single, "shannon")
+    assert found.verdict == UNDECIDED
+    assert found.decide.startswith("Two or more datasets of some recipe")
+    assert found.rows["low"].isna().all()
+    assert questions.spread(single).verdict == NOT_RUN
+
+
+def test_what_is_missing_is_not_run_and_says_what_it_takes():
+    found = claims.beats(cells(datasets=[{"objective": "shannon"}]), "shannon")
+    assert (found.verdict, found.decide) == (NOT_RUN, "It takes datasets of BE and SE.")
+
+
+def test_all_datasets_have_the_same_learner_seeds():
+    made = synthetic.tables()
+    rows = made.offline
+    lacks = (rows["dataset"] == "smm-s0") & (rows["task"] == "walker_run") & (rows["seed"] == 4)
+    made = tables.Tables(rows[~lacks], made.datasets, made.coverage, made.provenance)
+    seeds = report.policies(made, "td3").groupby("task")["seed"].unique()
+    assert set(seeds["walker_run"]) == {0, 1, 2, 3}
+    assert set(seeds["walker_walk"]) == {0, 1, 2, 3, 4}
+
+
+def test_tasks_stand_in_the_papers_order():
+    made = synthetic.tables(tasks=("walker_run", "walker_walk", "walker_stand"))
+    assert [cell.name for cell in report.cells(made, "td3")] == list(synthetic.TASKS)
+    assert tuple(report.policies(made, "td3")["task"].unique()) == synthetic.TASKS
+
+
+def test_policies_that_diverged_are_in_no_mean():
+    made = synthetic.tables()
+    made.offline.loc[made.offline["dataset"] == "smm-s0", "return"] = np.nan
+    assert "SMM" not in set(report.means(report.cells(made, "td3"))["recipe"])
+    assert report.study(made)["be-smm"].verdict == NOT_RUN
+
+
+def test_the_text_follows_the_numbers(tmp_path):
+    texts = {}
+    for name, much in (("up", 150), ("down", -150)):
+        made = synthetic.tables(better("behavioral", much), tasks=("walker_walk",), **QUIET)
+        synthetic.write(made, tmp_path / name / "synthetic")
+        texts[name] = report.readme(tmp_path / name)
+    line = "| BE (its best α) does better than SE on all tasks | **{}** |"
+    assert line.format("reproduced") in texts["up"]
+    assert line.format("not reproduced") in texts["down"]
+    assert "BE's best α is above SE on 0 of 1 tasks" in texts["down"]
+    assert "| BE α = 0.2 | 1 |" in texts["up"]
+
+
+def test_tables_are_read_as_they_were_written(tmp_path):
+    made = synthetic.example()
+    synthetic.write(made, tmp_path)
+    read = report.load(tmp_path)
+    pd.testing.assert_frame_equal(
+        read.offline, made.offline.reset_index(drop=True), check_dtype=False
+    )
+    pd.testing.assert_frame_equal(read.coverage, made.coverage, check_dtype=False)
+    (tmp_path / "coverage.csv").unlink()
+    with pytest.raises(ValueError, match=r"coverage.csv is missing"):
+        report.load(tmp_path)
+
+
+def test_the_example_is_what_its_maker_makes(tmp_path):
+    synthetic.write(synthetic.example(), tmp_path)
+    for file in tmp_path.iterdir():
+        assert file.read_text() == (EXAMPLE / "synthetic" / file.name).read_text(), file.name
+
+
+def test_the_committed_report_is_what_the_committed_tables_give():
+    """`make report` writes it; results/measured.md has the part that is typed."""
+    assert report.readme("results") == (ROOT / "results" / "README.md").read_text()
+
+
+@pytest.fixture
+def runs(tmp_path, make_dataset):
+    """Two finished datasets, a policy on each, one policy that is not finished, and baselines."""
+    for name in ("random-s0", "random-s1"):
+        made = make_dataset(name, lengths=(60, 60), seed=int(name[-1]))
+        steps = {"step": np.arange(1, 3) * 60, "intrinsic_reward": [1.0, 3.0]}
+        pd.DataFrame(steps).to_csv(made.folder / "metrics.csv", index=False)
+        learn(tmp_path, OfflineConfig(dataset=name, num_steps=10, scale="test"), made, 10)
+        later = OfflineConfig(dataset=name, num_steps=10, scale="test", seed=1)
+        learn(tmp_path, later, made, 5 if name == "random-s1" else 10)
+    floor(tmp_path, results.BASELINES)
+    return tmp_path
+
+
+def floor(runs_dir, names):
+    for name in names:
+        folder = (
+            runs_dir / "offline" / "walker" / "none" / name.replace(" ", "-") / "walker_stand-s0"
+        )
+        folder.mkdir(parents=True)
+        changes = {"algorithm": name, "dataset": "none"}
+        row = results.row(OfflineConfig(scale="test"), None, 0, np.array([1.0]), "abc", **changes)
+        results.write(folder / "results.csv", pd.DataFrame([row]))
+
+
+def learn(runs_dir, config, dataset, steps):
+    parts = (config.domain, config.dataset, config.variant, f"{config.task}-s{config.seed}")
+    folder = runs_dir.joinpath("offline", *parts)
+    folder.mkdir(parents=True)
+    (folder / "config.yaml").write_text(config.to_yaml())
+    rows = [
+        results.row(config, dataset.config(), step, np.array([step / 3]), "abc")
+        for step in range(5, steps + 1, 5)
+    ]
+    results.write(folder / "results.csv", pd.DataFrame(rows))
+
+
+def test_finished_runs_become_tables_and_unfinished_ones_are_named(runs, tmp_path):
+    to = report.commit_results(runs, tmp_path / "tables" / "test", size=100)
+    assert sorted(file.name for file in to.iterdir()) == sorted(gather.FILES)
+    found = report.load(to)
+    kept = found.offline.groupby("dataset")["seed"].unique()
+    assert found.baselines["return"].tolist() == [1.0, 1.0]
+    assert (len(kept["random-s0"]), len(kept["random-s1"])) == (2, 1)
+    assert found.offline["return"].max() == 3.33, "two decimals"
+    assert found.offline["scale"].eq("test").all(), "constants come back"
+    assert "status" not in (to / "offline.csv").read_text().partition("\n")[0]
+    waiting = found.provenance["not finished"]["policies"]
+    assert waiting == ["walker/td3/random-s1/walker_stand/1"]
+    described = found.datasets.set_index("dataset")
+    assert described["intrinsic_reward"].tolist() == [2.0, 2.0]
+    assert described["steps"].tolist() == [120, 120]
+    assert found.coverage["volumetric"].max() == 1
+    assert found.provenance["learning"]["td3"]["num_steps"] == 10
+    assert found.provenance["machine"]["torch"]
+    assert "NaN" not in (to / "provenance.json").read_text(), "JSON has no such number"
+
+
+def test_scales_are_not_mixed(runs, tmp_path):
+    to = tmp_path / "tables"
+    to.mkdir()
+    (to / "provenance.json").write_text(json.dumps({"scale": "paper"}))
+    with pytest.raises(ValueError, match="of scale paper, and these are of scale test"):
+        report.commit_results(runs, to, size=100)
+    assert [file.name for file in to.iterdir()] == ["provenance.json"]
+    file = next(runs.glob("offline/*/*/*/*/results.csv"))
+    rows = pd.read_csv(file).assign(scale="laptop")
+    results.write(file, rows)
+    with pytest.raises(ValueError, match="must not be mixed in one table, got laptop, test"):
+        report.commit_results(runs, tmp_path / "other", size=100)
+
+
+def test_policies_of_one_learner_have_one_configuration(runs, tmp_path):
+    file = next(runs.glob("offline/*/random-s1/*/*/config.yaml"))
+    file.write_text(file.read_text().replace("batch_size: 1024", "batch_size: 64"))
+    with pytest.raises(ValueError, match="policies of td3 must have the same batch_size"):
+        report.commit_results(runs, tmp_path / "tables", size=100)
+
+
+def test_tasks_without_baselines_are_refused(runs, tmp_path):
+    shutil.rmtree(runs / "offline" / "walker" / "none" / "random-policy")
+    with pytest.raises(ValueError, match="baseline 'random policy', got none for walker_stand"):
+        report.commit_results(runs, tmp_path / "tables", size=100)
+
+
+def test_datasets_of_unequal_sizes_are_not_compared(runs, tmp_path):
+    file = runs / "datasets" / "walker" / "random-s1" / "config.yaml"
+    file.write_text(file.read_text().replace("num_steps: 120", "num_steps: 500"))
+    with pytest.raises(ValueError, match=r"equal num_steps, got 120 in .*-s0 and 500 in"):
+        report.commit_results(runs, tmp_path / "tables", size=100)
+
+
+def test_the_command_line_says_what_it_wrote_or_why_not(runs, tmp_path, monkeypatch, capsys):
+    to = tmp_path / "tables"
+    monkeypatch.setattr("sys.argv", ["report", str(runs), str(to), "--size", "100"])
+    assert command_line() == 0
+    assert f"{to / 'offline.csv'}: " in capsys.readouterr().out
+    monkeypatch.setattr("sys.argv", ["report", str(tmp_path / "nothing"), str(to)])
+    assert command_line() == 1
+    assert "must hold a finished dataset" in capsys.readouterr().err
+
+
+def test_nothing_finished_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="must hold a finished dataset, got none"):
+        report.commit_results(tmp_path, tmp_path / "tables")

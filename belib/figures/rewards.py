@@ -158,14 +158,14 @@ def reward_map(states: StateMap, alphas: Sequence[float], n_outcomes: int) -> ND
         reward = behavioral_reward(states.distance, alpha=alpha, beta=beta)
         order = np.argsort(reward)  # the best paid on top
         shade = reward[order] / reward.max()
-        points = ax.scatter(
-            *states.position[order].T, c=shade, s=14, cmap=REWARD_COLORS, vmin=0, vmax=1
-        )
+        ax.scatter(*states.position[order].T, c=shade, s=14, cmap=REWARD_COLORS, vmin=0, vmax=1)
         best = states.position[reward >= np.quantile(reward, 0.9)].T
         ax.scatter(*best, s=70, facecolors="none", edgecolors=ACCENT, linewidths=1.5)
         top = np.sort(reward)[-len(reward) // 10 :].sum() / reward.sum()
         ax.set(title=f"α = {alpha:g}: top tenth earns {top:.0%}", xticks=[], yticks=[])
         ax.set(xlabel="first component")
     axes[0, 0].set_ylabel("second component")
-    axes[0, -1].figure.colorbar(points, ax=list(axes[0]), label="reward / highest")
+    axes[0, -1].figure.colorbar(
+        axes[0, -1].collections[0], ax=list(axes[0]), label="reward / highest"
+    )
     return axes[0]

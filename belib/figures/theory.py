@@ -1,6 +1,7 @@
 """Figures of the theory: weightings, entropies of small pmfs, what maximises them, estimators."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -113,7 +114,7 @@ def running_estimates(table: pd.DataFrame, truth: float) -> Axes:
         truth: nats.
     """
     _, ax = plt.subplots(figsize=(9, 5))
-    names = {"hue": "estimator", "style": "estimator", "palette": "colorblind"}
+    names: dict[str, Any] = {"hue": "estimator", "style": "estimator", "palette": "colorblind"}
     sns.lineplot(table, x="n", y="value", errorbar="sd", markers=True, ax=ax, **names)
     ax.axhline(truth, color="black", linestyle=":", label="the true entropy")
     ax.set(xscale="log", xlabel="samples", ylabel="estimate (nats)")
@@ -131,7 +132,7 @@ def convergence(table: pd.DataFrame, y: str, ylabel: str) -> np.ndarray:
     """
     panels = list(table.groupby("alpha"))
     _, axes = plt.subplots(1, len(panels), figsize=(15, 4.5), sharey=True, squeeze=False)
-    names = {"hue": "estimator", "style": "estimator", "palette": "colorblind"}
+    names: dict[str, Any] = {"hue": "estimator", "style": "estimator", "palette": "colorblind"}
     for ax, (alpha, rows) in zip(axes[0], panels, strict=True):
         sns.lineplot(rows, x="n", y=y, markers=True, dashes=False, ax=ax, **names)
         ax.set(
@@ -166,5 +167,5 @@ def estimator_bars(table: pd.DataFrame) -> Axes:
     )
     ax.axhline(1, color="black", linestyle=":")
     ax.set(xlabel="", ylabel="estimate / truth", ylim=(0, None))
-    sns.move_legend(ax, "upper left", bbox_to_anchor=(1, 1), frameon=False, title=None)
+    sns.move_legend(ax, **OUTSIDE, title=None)
     return ax

@@ -4,17 +4,14 @@ Those of a density are integrals over a box of one or two dimensions by `belib.q
 1e-8, or refused with the reason.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import entr, lambertw, logsumexp
 
-from belib.quadrature import Integral, integrate_density
+from belib.quadrature import Bounds, Density, Integral, integrate_density
 from belib.weighting import Identity, Prelec, check_positive, entropy_term, prelec_beta
-
-Density = Callable[[NDArray[np.float64]], ArrayLike]
-Bounds = Sequence[tuple[float, float]]
 
 
 def shannon_entropy(pmf: ArrayLike, *, axis: int = -1) -> NDArray[np.float64]:

@@ -261,7 +261,7 @@ def _tolerance(x: Any, *args: Any, **options: Any) -> Any:
     if not isinstance(x, np.ndarray):
         return _number_tolerance(x, *args, **options)
     if x.ndim == 0:
-        return np.asarray(_number_tolerance(x[()], *args, **options))
+        return np.asarray(_number_tolerance(x.item(), *args, **options))
     return _TOLERANCE(x, *args, **options)
 
 

@@ -16,7 +16,11 @@ Runs = Sequence[NDArray[np.float64]]
 def interquartile_mean(runs: Runs) -> NDArray[np.float64]:
     """The mean of the middle half of all runs of all tasks, of scores (..., R); NaN without any."""
     scores = np.concatenate(runs, -1)
-    return stats.trim_mean(scores, 0.25, axis=-1) if scores.size else np.float64(np.nan)
+    return (
+        stats.trim_mean(scores, 0.25, axis=-1)
+        if scores.size
+        else np.full(scores.shape[:-1], np.nan)
+    )
 
 
 def bootstrap(

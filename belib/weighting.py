@@ -20,7 +20,7 @@ SHANNON_KHINCHIN = ("continuity", "maximality", "expansibility")
 """The first three axioms of an admissible entropy (Amigo et al. 2018), of -sum w(p) log w(p)."""
 
 
-def prelec_beta(alpha: float, n_outcomes: int) -> float:
+def prelec_beta(alpha: float, n_outcomes: float) -> float:
     """Prelec's beta that makes 1/M a fixed point of the weighting: beta = (log M)^(1 - alpha).
 
     With it the uniform pmf over M = `n_outcomes` outcomes keeps the entropy log M for every alpha.
@@ -195,7 +195,7 @@ class Identity(Weighting):
 
 
 def entropy_term(
-    weighting: Callable, log_p: NDArray[np.float64], log_divisor: ArrayLike = 0.0
+    weighting: Callable, log_p: NDArray[np.float64], log_divisor: NDArray[np.float64] | float = 0.0
 ) -> NDArray[np.float64]:
     """-w(p) log w(p) / exp(log_divisor), nats, which is 0 where w(p) = 0.
 

@@ -50,6 +50,8 @@ class Config:
     """Checked construction, YAML and scales, common to all stages."""
 
     STAGE: ClassVar[str]
+    MEMBER_FIELDS: ClassVar[tuple[str, ...]]
+    """What members of one run may differ in."""
 
     def __post_init__(self):
         annotations = typing.get_type_hints(type(self))

@@ -176,7 +176,7 @@ def _generalized(sample: Sample, weighting: Callable) -> Estimate:
 
     if sample.correction is None:
         return sample.estimate(ratio)
-    if getattr(weighting, "extension", None) == "odd" and weighting.alpha > 1:
+    if isinstance(weighting, Prelec) and weighting.extension == "odd" and weighting.alpha > 1:
         raise ValueError(
             "correction must be None for the odd extension with alpha > 1, whose estimates have "
             f"no finite mean, got {sample.correction!r}"

@@ -65,6 +65,11 @@ def knn_distances(
         is O(n (k + d)) for arrays, O(n^2) a member for tensors: never the (n, n, d) differences.
 
     Raises ValueError where k does not fit n, or a coordinate is not finite.
+
+    >>> knn_distances(np.array([[0.0], [1.0], [3.0]]), k=2)
+    array([[1., 3.],
+           [1., 2.],
+           [2., 3.]])
     """
     n = x.shape[-2]
     if not 1 <= k <= n - exclude_self:

@@ -24,7 +24,11 @@ Distance = TypeVar("Distance", "Tensor", NDArray[Any], float)
 
 
 def shannon_reward(distance: Distance) -> Distance:
-    """log(1 + R): APT's particle entropy (Liu and Abbeel 2021; Yarats et al. 2021)."""
+    """log(1 + R): APT's particle entropy (Liu and Abbeel 2021; Yarats et al. 2021).
+
+    >>> shannon_reward(np.array([0.0, 1.0, 10.0])).round(3)
+    array([0.   , 0.693, 2.398])
+    """
     xp, distance = _library(distance)
     return xp.log1p(distance)
 
@@ -37,6 +41,9 @@ def renyi_reward(distance: Distance, *, q: float, literal: bool = False) -> Dist
     `literal` is the published k-NN form R^(1 - q) (RISE, Yuan et al. 2022, for 0 < q < 1). It has
     lost the sign of 1 / (1 - q): for q > 1 it falls with R, from inf at R = 0, so that an agent is
     paid to stay among its neighbours.
+
+    >>> renyi_reward(np.array([0.0, 1.0, 10.0]), q=0.5).round(3)
+    array([0.   , 0.828, 4.633])
     """
     check_positive("q", q)
     xp, r = _library(distance)
@@ -53,6 +60,11 @@ def behavioral_reward(distance: Distance, *, alpha: float, beta: float, c: float
     R / (1 + R) times the Shannon reward, not that reward. For alpha > 1 it falls beyond a peak.
 
     Raises ValueError for c < 1, and unless alpha and beta are positive.
+
+    >>> from belib.weighting import prelec_beta
+    >>> distance = np.array([0.0, 1.0, 10.0])
+    >>> behavioral_reward(distance, alpha=0.5, beta=prelec_beta(0.5, 512)).round(3)
+    array([0.   , 0.104, 0.324])
     """
     check_positive("alpha", alpha)
     check_positive("beta", beta)
@@ -73,6 +85,9 @@ def peak_distance(*, alpha: float, beta: float) -> float:
     """The distance beyond which `behavioral_reward` (c = 1) falls; inf for alpha <= 1.
 
     The root of (1 + R) / R L = alpha (beta L^alpha - 1), where the logarithm's derivative is 0.
+
+    >>> round(peak_distance(alpha=2.0, beta=0.16), 1)
+    92.4
     """
     check_positive("alpha", alpha)
     check_positive("beta", beta)

@@ -27,6 +27,10 @@ def prelec_beta(alpha: float, n_outcomes: float) -> float:
     Paper, section 2: beta = exp((1 - alpha) log log M); M is the representation's dimension in RL.
 
     Raises ValueError unless alpha > 0 and M >= 2.
+
+    >>> beta = prelec_beta(0.5, 512)
+    >>> round(512 * float(prelec_weight(1 / 512, alpha=0.5, beta=beta)), 9)
+    1.0
     """
     check_positive("alpha", alpha)
     if n_outcomes < 2:
@@ -45,6 +49,9 @@ def prelec_weight(
         extension: w above p = 1, where the formula is not real: see `Prelec`.
 
     Raises ValueError for a negative or NaN p and for parameters out of range.
+
+    >>> prelec_weight([0.01, 0.5, 0.99], alpha=0.5).round(3)
+    array([0.117, 0.435, 0.905])
     """
     return Prelec(alpha, beta, extension)(p)
 

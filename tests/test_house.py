@@ -79,6 +79,18 @@ def test_the_installed_versions_are_the_pinned_ones():
             assert version(name).split("+")[0] == pin, name
 
 
+def test_contributing_names_what_there_is():
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    for path in re.findall(r"[`\s]([\w.]+/[\w./]*\w|\w+\.(?:toml|txt))[`\s]", text):
+        assert (ROOT / path).exists(), path
+    for name, path in re.findall(r"`(\w+)` (?:in|of) `([\w./]+)`", text):
+        assert re.search(rf"\b{name}\b", (ROOT / path).read_text()), f"{name} in {path}"
+    for target in re.findall(r"`make ([\w-]+)`", text):
+        assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE), target
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert f"\n## {version}" in (ROOT / "CHANGELOG.md").read_text()
+
+
 @pytest.fixture(params=NOTEBOOKS, ids=lambda path: path.stem)
 def notebook(request):
     return json.loads(request.param.read_text())

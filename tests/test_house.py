@@ -14,7 +14,7 @@ from packaging.specifiers import SpecifierSet
 from belib.paths import ROOT
 
 FLOORS = (
-    {"weighting", "knn", "paths", "streams", "machine", "statistics"},
+    {"weighting", "knn", "paths", "streams", "machine", "statistics", "fast_rewards"},
     {"config", "quadrature", "estimators"},
     {"entropy", "convergence", "envs", "networks", "runs", "rewards", "replay", "results"},
     {"datasets", "actor_critic", "maximizers"},

@@ -18,8 +18,9 @@ FLOORS = (
     {"config", "quadrature", "estimators"},
     {"entropy", "convergence", "envs", "networks", "runs", "rewards", "replay", "results"},
     {"datasets", "actor_critic", "maximizers"},
-    {"agents", "offline", "statemap"},
+    {"agents", "offline"},
     {"training", "coverage"},
+    {"statemap"},
     {"figures"},
     {"widgets"},
 )

@@ -155,9 +155,11 @@ def described(rows: pd.DataFrame) -> Iterator[tuple[str, dict]]:
 def dataset_label(name: str, known: dict) -> str:
     """`BE α = 0.5`, with its seed where another one is shown too.
 
-    The name of foreign data, and of two datasets that differ in nothing else (a longer one).
+    The name of foreign data, of data merged from several seeds where these are shown too, and of
+    two datasets that differ in nothing else (a longer one).
     """
-    if known["objective"] is None or known["twin"]:
+    unknown = known["objective"] is None or (known["repeated"] and pd.isna(known["seed"]))
+    if unknown or known["twin"]:
         return name
     label = objective_label(known["objective"], known["parameter"])
     return f"{label}, seed {known['seed']}" if known["repeated"] else label

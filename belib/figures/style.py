@@ -31,6 +31,9 @@ OUTSIDE: dict[str, Any] = {
 }
 """A legend beside its Axes."""
 
+SHANNON: dict[str, Any] = {"linestyle": ":", "color": "black", "linewidth": 3}
+"""The line of Shannon entropy, or of what alpha = 1 leaves as it is."""
+
 
 def use_style() -> None:
     """Set the style of all figures; call it once, in a notebook's set-up cell."""

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from scipy import stats
 
 from belib.entropy import behavioral_entropy, renyi_entropy, shannon_entropy
-from belib.figures.style import OUTSIDE, objective_color
+from belib.figures.style import OUTSIDE, SHANNON, objective_color
 from belib.weighting import Prelec, prelec_beta
 
 
@@ -24,7 +24,7 @@ def perceived_normal(alphas: Sequence[float]) -> Axes:
     for alpha in alphas:
         color, label = objective_color("behavioral", alpha), f"α = {alpha:g}"
         ax.plot(x, Prelec(alpha)(density), color=color, label=label)
-    ax.plot(x, density, ":", color="black", linewidth=3, label="the density itself\n(α = 1)")
+    ax.plot(x, density, label="the density itself\n(α = 1)", **SHANNON)
     ax.set(xlabel="x", ylabel="perceived density", ylim=(0, None))
     ax.legend(**OUTSIDE)
     return ax
@@ -43,7 +43,7 @@ def bernoulli_entropies(alphas: Sequence[float], qs: Sequence[float]) -> np.ndar
         axes[1].plot(p, renyi_entropy(pmf, q=q), **style)
     axes[1].plot(p, renyi_entropy(pmf, q=np.inf), "--", color="darkred", label="q → ∞")
     for ax, title in zip(axes, ("Behavioral entropy, β for M = 2", "Rényi entropy"), strict=True):
-        ax.plot(p, shannon_entropy(pmf), ":", color="black", linewidth=3, label="Shannon")
+        ax.plot(p, shannon_entropy(pmf), label="Shannon", **SHANNON)
         ax.set(xlabel="p", title=title, ylim=(0, None))
         ax.legend(**OUTSIDE)
     axes[0].set_ylabel("entropy (nats)")

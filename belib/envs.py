@@ -16,9 +16,12 @@ from belib.config import unknown_name
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # glfw warns where there is no display; nothing here renders
     from dm_control import suite
-    from dm_control.rl.control import PhysicsError as PhysicsError
+    from dm_control.rl import control
 
     from belib.fast_rewards import fast_rewards
+
+PhysicsError = control.PhysicsError
+"""What `Environment.step` raises where the simulation breaks down."""
 
 # The pretraining task whose reward stands in the episode files (URLB's choice).
 PRIMAL_TASKS = {"walker": "walker_stand", "quadruped": "quadruped_walk"}

@@ -158,8 +158,8 @@ def dataset_label(name: str, known: dict) -> str:
     The name of foreign data, of data merged from several seeds where these are shown too, and of
     two datasets that differ in nothing else (a longer one).
     """
-    unknown = known["objective"] is None or (known["repeated"] and pd.isna(known["seed"]))
-    if unknown or known["twin"]:
+    objective, of_several = known["objective"], known["repeated"] and pd.isna(known["seed"])
+    if objective is None or of_several or known["twin"]:
         return name
-    label = objective_label(known["objective"], known["parameter"])
+    label = objective_label(objective, known["parameter"])
     return f"{label}, seed {known['seed']}" if known["repeated"] else label

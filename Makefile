@@ -12,7 +12,7 @@ PROFILE ?= local
 GRID = --scale $(SCALE) --profile $(PROFILE) --only '$(ONLY)' $(if $(CORES),--cores $(CORES)) \
 	$(if $(GPUS),--gpus $(GPUS)) $(if $(RUNS_DIR),--runs-dir '$(RUNS_DIR)')
 
-.PHONY: quickstart grid grid-plan tables report test test-slow test-browser bench lab format clean
+.PHONY: quickstart grid grid-plan tables report test test-slow test-browser types bench lab format clean
 
 # Packages are compiled at their first import, which takes less time than all of them at once.
 unexport PYTHONDONTWRITEBYTECODE
@@ -57,6 +57,7 @@ report: .venv
 
 test: .venv
 	rm -rf runs/test
+	$(BIN)/pytest -q --doctest-modules belib
 	$(BIN)/pytest -q --nbmake tests notebooks
 
 # With the packages that some of these tests compare with; what is missing is said.
@@ -68,6 +69,11 @@ test-slow: .venv
 bench: .venv
 	-$(BIN)/pip install --quiet --no-compile -c constraints.txt -e '.[test,compare]'
 	$(BIN)/python benchmarks/bench.py
+
+# Types of the package, by pyright, which the extra brings with its own node.
+types: .venv
+	$(BIN)/pip install --quiet --no-compile -c constraints.txt -e '.[types]'
+	$(BIN)/pyright --pythonpath $(BIN)/python
 
 # Notebook 03 in JupyterLab, in a headless Chromium of the system's; skipped where there is none.
 test-browser: .venv
@@ -83,4 +89,4 @@ format: .venv
 
 # The environment and the tests' own runs; never a run of yours.
 clean:
-	rm -rf .venv runs/test .pytest_cache .ruff_cache *.egg-info
+	rm -rf .venv runs/test .pytest_cache .ruff_cache

@@ -2,22 +2,24 @@
 
 Arrays are searched in float64, by a k-d tree up to `TREE_DIMENSIONS` dimensions and by matrix
 products above, where trees visit nearly every point; tensors by one batched matrix product. All
-three are exact: products only select candidates, whose distances come from their differences. All
-use torch's number of threads. What is computed on a card depends on no number that it would have to
-be waited for, so that it can be part of a CUDA graph.
+three are exact: products only select candidates, whose distances come from their differences. They
+use torch's number of threads where it is imported, else BLAS's. What is computed on a card depends
+on no number that it would have to be waited for, so that it can be part of a CUDA graph.
 """
 
+from __future__ import annotations
+
+import sys
 from multiprocessing.pool import ThreadPool
+from typing import TYPE_CHECKING, TypeGuard, overload
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 from threadpoolctl import ThreadpoolController
-from torch import Tensor
-from torch.nn import functional
 
-from belib.machine import products
+if TYPE_CHECKING:  # torch takes seconds to import, and arrays can do without it
+    from torch import Tensor
 
 TREE_DIMENSIONS = 8
 """Dimensions up to which the tree is the faster search; measured by benchmarks/estimators.py."""
@@ -32,6 +34,20 @@ _ROWS, _COLUMNS = 256, 4096  # of a block of products: 4 MB in float32, near the
 _REFINE_BELOW = 1e-2
 
 
+def is_tensor(x: object) -> TypeGuard[Tensor]:
+    """Whether x is torch's; torch need not be there, since whoever has a tensor has imported it."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(x, torch.Tensor)
+
+
+@overload
+def knn_distances(
+    x: Tensor, *, k: int, exclude_self: bool = True, metric: str = "euclidean"
+) -> Tensor: ...
+@overload
+def knn_distances(
+    x: NDArray, *, k: int, exclude_self: bool = True, metric: str = "euclidean"
+) -> NDArray[np.float64]: ...
 def knn_distances(
     x: NDArray | Tensor, *, k: int, exclude_self: bool = True, metric: str = "euclidean"
 ) -> NDArray[np.float64] | Tensor:
@@ -51,13 +67,18 @@ def knn_distances(
 
     Raises ValueError where k does not fit n, or a coordinate is not finite (on a card, which is not
     asked, the distances are then NaN).
+
+    >>> knn_distances(np.array([[0.0], [1.0], [3.0]]), k=2)
+    array([[1., 3.],
+           [1., 2.],
+           [2., 3.]])
     """
     n = x.shape[-2]
     if not 1 <= k <= n - exclude_self:
         raise ValueError(f"k must be between 1 and {n - exclude_self} for {n} points, got {k}")
     if metric not in METRICS:
         raise ValueError(f"metric must be one of {', '.join(METRICS)}, got {metric!r}")
-    if isinstance(x, Tensor):
+    if is_tensor(x):
         if metric != "euclidean":
             raise ValueError(f"metric must be euclidean for tensors, got {metric!r}")
         return _search_tensor(x, k, exclude_self)
@@ -75,7 +96,7 @@ def _search_tree(points: NDArray, k: int, p: float) -> NDArray[np.float64]:
     order = cKDTree(points, balanced_tree=False, compact_nodes=False).indices
     ordered = points[order]
     distances = np.empty((len(points), k))
-    found = cKDTree(ordered).query(ordered, k=k, p=p, workers=torch.get_num_threads())[0]
+    found = cKDTree(ordered).query(ordered, k=k, p=p, workers=_threads())[0]
     distances[order] = found.reshape(len(points), k)
     return distances
 
@@ -113,9 +134,16 @@ def _search_products(points: NDArray, k: int, p: float) -> NDArray[np.float64]:
         distances[order[rows]] = _closest(ordered, start, row, column, k)
 
     # A thread a block: BLAS's own threads gain little on blocks, and spin where a core is busy.
-    with _BLAS.limit(limits=1, user_api="blas"), ThreadPool(torch.get_num_threads()) as pool:
+    with ThreadPool(_threads()) as pool, _BLAS.limit(limits=1, user_api="blas"):
         pool.map(search_block, range(0, n, _ROWS))
     return distances
+
+
+def _threads() -> int:
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        return torch.get_num_threads()
+    return max((library["num_threads"] for library in _BLAS.info()), default=1)
 
 
 def _within(left: NDArray, right: NDArray, bound: NDArray) -> tuple[NDArray, NDArray]:
@@ -130,7 +158,8 @@ def _within(left: NDArray, right: NDArray, bound: NDArray) -> tuple[NDArray, NDA
         product = np.matmul(left, block, out=products[: len(left) * width].reshape(-1, width))
         row, column = np.divmod(np.flatnonzero(product <= bound), width)
         found.append((row, column + start))
-    return tuple(np.concatenate(part) for part in zip(*found, strict=True))
+    rows, columns = zip(*found, strict=True)
+    return np.concatenate(rows), np.concatenate(columns)
 
 
 def _closest(x: NDArray, start: int, row: NDArray, column: NDArray, k: int) -> NDArray[np.float64]:
@@ -151,7 +180,11 @@ def _closest(x: NDArray, start: int, row: NDArray, column: NDArray, k: int) -> N
 def _search_tensor(x: Tensor, k: int, exclude_self: bool) -> Tensor:
     """(n, k) or (M, n, k) Euclidean distances in x's own precision."""
     if not exclude_self:  # the point itself comes first, and then the k - 1 nearest others
+        from torch.nn import functional
+
         return functional.pad(_search_tensor(x, k - 1, True), (1, 0))
+    import torch
+
     points = x if x.dim() == 3 else x[None]
     squared, norms = _squared_distances(points)
     if not _on_card(x) and not torch.isfinite(norms).all():
@@ -171,6 +204,10 @@ def _on_card(x: Tensor) -> bool:
 
 def _squared_distances(points: Tensor) -> tuple[Tensor, Tensor]:
     """(M, n, n) squared distances by one product, and the (M, n) squared norms after centring."""
+    import torch
+
+    from belib.machine import products
+
     centred = points - points.mean(1, keepdim=True)
     norms = centred.square().sum(-1)
     both = norms[:, :, None] + norms[:, None, :]
@@ -190,6 +227,8 @@ def _refined(points: Tensor, squared: Tensor, index: Tensor, scale: Tensor) -> T
 
 def _recomputed(points: Tensor, index: Tensor) -> Tensor:
     """Distances in order, all from differences: which pairs are close need not be known."""
+    import torch
+
     found = torch.empty(index.shape, dtype=points.dtype, device=points.device)
     for place, column in enumerate(index.unbind(-1)):  # memory for (M, n, d), not (M, n, k, d)
         neighbour = points.gather(1, column[..., None].expand_as(points))

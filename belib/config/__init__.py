@@ -50,6 +50,8 @@ class Config:
     """Checked construction, YAML and scales, common to all stages."""
 
     STAGE: ClassVar[str]
+    MEMBER_FIELDS: ClassVar[tuple[str, ...]]
+    """What members of one run may differ in."""
 
     def __post_init__(self):
         annotations = typing.get_type_hints(type(self))
@@ -86,7 +88,7 @@ class Config:
         known = scales(cls.STAGE)
         if scale not in known:
             raise ValueError(f"scale must be one of {', '.join(known)}, got {scale!r}")
-        values = yaml.safe_load((paths.ROOT / "params" / f"{cls.STAGE}.{scale}.yaml").read_text())
+        values = yaml.safe_load((paths.PARAMS / f"{cls.STAGE}.{scale}.yaml").read_text())
         given = {name: value for name, value in overrides.items() if value is not None}
         return cls.from_dict({**(values or {}), "scale": scale, **given})
 
@@ -306,12 +308,12 @@ class OfflineConfig(LearnerConfig):
 
 def scales(stage: str) -> list[str]:
     """The scales that `params/` has for a stage (`04_pretrain`), by name."""
-    return sorted(path.name.split(".")[1] for path in paths.ROOT.glob(f"params/{stage}.*.yaml"))
+    return sorted(path.name.split(".")[1] for path in paths.PARAMS.glob(f"{stage}.*.yaml"))
 
 
 def read_grid(scale: str) -> dict[str, Any]:
     """`params/grid.<scale>.yaml` as it is; `belib.grid` makes jobs of it."""
-    return yaml.safe_load((paths.ROOT / "params" / f"grid.{scale}.yaml").read_text())
+    return yaml.safe_load((paths.PARAMS / f"grid.{scale}.yaml").read_text())
 
 
 def combinations(entry: dict[str, Any]) -> list[dict[str, Any]]:

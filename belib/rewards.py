@@ -5,17 +5,23 @@ shape, kind and precision; where R is NaN it is NaN. In APT, R is the mean dista
 the k nearest neighbours in representation space.
 """
 
+from __future__ import annotations
+
 import math
+import sys
+from collections.abc import Callable
+from functools import partial
 from types import ModuleType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
-from torch import Tensor
 
-from belib.weighting import check_positive
+from belib.weighting import check_positive, prelec_beta
+
+if TYPE_CHECKING:  # torch takes seconds to import, and arrays can do without it
+    from torch import Tensor
 
 
 def shannon_reward(distance: ArrayLike | Tensor) -> NDArray | Tensor:
@@ -130,7 +136,32 @@ def behavioral_reward_exact(
 
 def _library(distance: ArrayLike | Tensor) -> tuple[ModuleType, NDArray | Tensor]:
     """numpy or torch, whose functions share their names, and the distances as its floats."""
-    if isinstance(distance, Tensor):
+    torch = sys.modules.get("torch")  # whoever has a tensor has imported it
+    if torch is not None and isinstance(distance, torch.Tensor):
         return torch, distance
     array = np.asarray(distance)
     return np, array if array.dtype.kind == "f" else array.astype(np.float64)
+
+
+class Objective(NamedTuple):
+    """What an APT agent estimates, and is therefore paid."""
+
+    reward: Callable[[Any], Callable]
+    """From a `PretrainConfig` to its reward of distances R, a tensor of any shape."""
+    parameter: str | None = None
+    """The setting, `alpha` or `q`, that the reward depends on; the dataset's name has its value."""
+
+
+OBJECTIVES = {
+    "behavioral": Objective(
+        lambda config: partial(
+            behavioral_reward,
+            alpha=config.alpha,
+            beta=prelec_beta(config.alpha, config.representation_dim),
+        ),
+        parameter="alpha",
+    ),
+    "renyi": Objective(lambda config: partial(renyi_reward, q=config.q), parameter="q"),
+    "shannon": Objective(lambda config: shannon_reward),
+}
+"""The rewards of distances that a configuration can name. A line here makes a new objective."""

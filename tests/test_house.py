@@ -13,8 +13,9 @@ from belib.paths import ROOT
 
 FLOORS = (
     {"weighting", "knn", "paths", "streams", "machine", "statistics"},
-    {"config", "quadrature", "estimators"},
-    {"entropy", "convergence", "envs", "networks", "runs", "rewards", "replay", "results"},
+    {"quadrature", "estimators", "rewards"},
+    {"entropy", "convergence", "config"},
+    {"envs", "networks", "runs", "replay", "results"},
     {"datasets", "actor_critic", "maximizers"},
     {"agents", "offline", "statemap"},
     {"training", "coverage"},

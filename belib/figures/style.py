@@ -53,12 +53,14 @@ def objective_color(objective: str | None, parameter: float | None = None) -> tu
 
 
 def objective_label(objective: str, parameter: float | None = None) -> str:
-    """`BE α = 0.5`, `RE q = 2`, `SE`, `random actions`."""
+    """`BE α = 0.5`, `RE q = 2`, `SE`, `random actions`; others by their names."""
     symbols = {"behavioral": "BE α", "renyi": "RE q"}
     if objective in symbols:
         return f"{symbols[objective]} = {parameter:g}"
     names = {"shannon": "SE", "rnd": "RND", "smm": "SMM", "random": "random actions"}
-    return names.get(objective, "online" if objective == "task" else str(objective))
+    names |= {"task": "online"}
+    own = "" if parameter is None or np.isnan(parameter) else f" {parameter:g}"
+    return names.get(objective, f"{objective}{own}")
 
 
 def objective_marker(objective: str | None) -> str:

@@ -12,7 +12,13 @@ from scipy import stats
 from belib.config import PretrainConfig
 from belib.datasets import Dataset
 from belib.envs import observation_names
-from belib.figures.style import objective_color, objective_label, objective_marker, objective_order
+from belib.figures.style import (
+    describe,
+    objective_color,
+    objective_label,
+    objective_marker,
+    objective_order,
+)
 
 # Where the torso is in the physics state: column, offset and label of the two axes. The walker's
 # height is counted from its torso's place in the model, 1.3 m above the ground.
@@ -146,4 +152,5 @@ def frame_strip(frames: Sequence[np.ndarray]) -> Axes:
     _, ax = plt.subplots(figsize=(13, 13 * frames[0].shape[0] / (len(frames) * 240)))
     ax.imshow(np.concatenate(frames, 1))
     ax.set_axis_off()
+    describe(ax.figure, f"{len(frames)} rendered frames, side by side in the order of time.")
     return ax

@@ -11,6 +11,7 @@ import numpy as np
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
+from matplotlib.figure import Figure
 
 ALPHAS = (0.2, 0.5, 0.7, 0.9, 1.5, 2.0, 3.0, 5.0)
 QS = (0.2, 0.5, 0.7, 0.9, 1.1, 2.0, 3.0, 5.0)
@@ -77,8 +78,16 @@ def objective_order(objective: str | None, parameter: float | None = None) -> tu
 
 
 def caption(axes: Axes, text: str) -> None:
-    """Write the caption under the figure: the claim, how to read it, n, seeds, bars, scale."""
-    figure = axes.figure
-    width = int(figure.get_figwidth() * 11)
-    lines = textwrap.fill(" ".join(text.split()), width)
+    """Write the caption under the figure: the claim, how to read it, n, seeds, bars, scale.
+
+    Notebooks keep it as the picture's alternative text, too.
+    """
+    figure, text = axes.figure, " ".join(text.split())
+    lines = textwrap.fill(text, int(figure.get_figwidth() * 11))
     figure.text(0.01, -0.02, lines, va="top", fontsize=12, color="0.25")
+    describe(figure, text)
+
+
+def describe(figure: Figure, text: str) -> None:
+    """What a notebook and the pages made of it say to those who cannot see a figure."""
+    figure._repr_mimebundle_ = lambda **_: ({}, {"image/png": {"alt": text}})  # IPython's protocol

@@ -1,11 +1,12 @@
 # make quickstart: collect, learn, look.  make test: what CI runs.  make lab: JupyterLab.
+# make gallery: a site of executed notebooks and documentation.
 PYTHON ?= python3.11
 BIN := .venv/bin
 OUT := runs/quickstart
 PAPERMILL := $(BIN)/papermill --no-progress-bar --log-level WARNING
 SIZES := -p scale quickstart -p runs_dir $(OUT)
 
-.PHONY: quickstart test test-slow test-browser lab format clean
+.PHONY: quickstart test test-slow test-browser gallery lab format clean
 
 # Packages are compiled at their first import, which takes less time than all of them at once.
 unexport PYTHONDONTWRITEBYTECODE
@@ -35,10 +36,16 @@ test-slow: .venv
 	-$(BIN)/pip install --quiet --no-compile -c constraints.txt -e '.[test,compare]'
 	$(BIN)/pytest -q -rs -m slow tests
 
-# Notebook 03 in JupyterLab, in a headless Chromium of the system's; skipped where there is none.
+# Notebook 03 in JupyterLab, in a headless Chromium of the system's, and the gallery if it was made;
+# skipped where there is no Chromium.
 test-browser: .venv
 	-$(BIN)/pip install --quiet --no-compile -c constraints.txt -e '.[test,browser]'
 	$(BIN)/pytest -q -rs -m browser tests/browser
+
+# Executes what has changed since the last time; all of it takes about 5 minutes on 2 cores.
+gallery: .venv
+	$(BIN)/pip install --quiet --no-compile -c constraints.txt -e '.[gallery]'
+	$(BIN)/python docs/gallery.py
 
 # The folder .jupyter turns JupyterLab's question about news off; a user's own settings come first.
 lab: .venv

@@ -11,6 +11,7 @@ html_theme = "furo"
 html_title = "belib"
 html_copy_source = False
 html_show_sphinx = False
+html_show_copyright = False
 
 # MathJax in one file, from a package; Sphinx would load it from the network.
 MATHJAX = "tex-svg.js"
@@ -25,6 +26,7 @@ myst_heading_anchors = 3
 myst_links_external_new_tab = True
 nb_execution_mode = "off"  # docs/gallery.py has executed them
 nb_merge_streams = True
+nb_render_markdown_format = "myst"  # outputs have formulas
 nb_ipywidgets_js = {}  # it would come from the network; docs/gallery.py puts text in its place
 
 default_role = "code"  # docstrings write `names` as Markdown does

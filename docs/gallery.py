@@ -6,7 +6,6 @@ A notebook is executed again when it, `belib` or `params` has changed. Pages tha
 anything from a network, point to nothing, or lack a figure end the build.
 """
 
-import html
 import shutil
 import sys
 import time
@@ -15,14 +14,13 @@ from pathlib import Path
 import nbformat
 import papermill
 from check_site import faults
+from pages import for_readers
 from sphinx.cmd.build import main as sphinx
 
 from belib.paths import ROOT, writable_folder
 
 GALLERY = ROOT / "runs" / "gallery"
 SOURCE, SITE, DATA = GALLERY / "source", GALLERY / "site", GALLERY / "data"
-VIEW = "application/vnd.jupyter.widget-view+json"
-STATE = "application/vnd.jupyter.widget-state+json"
 
 MORE = {"04_pretrain": {"compare": ["shannon", "rnd", "smm"]}}
 """Parameters that make more to look at, here and in the notebooks that use its data."""
@@ -39,7 +37,9 @@ CONTENTS = """
 :hidden:
 :caption: Reference
 
-{reference}
+docs/running
+docs/datasets
+results/README
 api/index
 ```
 """
@@ -81,44 +81,12 @@ def execute(notebook: Path) -> None:
     print(f"{time.monotonic() - begun:.0f} s", flush=True)
 
 
-def for_readers(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """An executed notebook as a page: figures have their captions as alternative text, and widgets,
-    which need a kernel, are replaced by text."""
-    widgets = notebook.metadata.pop("widgets", {}).get(STATE, {}).get("state", {})
-    injected = "injected-parameters"  # papermill's, which says where files went
-    notebook.cells = [c for c in notebook.cells if injected not in c.metadata.get("tags", [])]
-    for cell in notebook.cells:
-        for output in cell.get("outputs", []):
-            alt = output.get("metadata", {}).get("image/png", {}).get("alt")
-            if alt:
-                cell.metadata["mystnb"] = {"image": {"alt": alt}}
-            if VIEW in output.get("data", {}):
-                view = output.data.pop(VIEW)
-                output.data = {"text/markdown": widget_text(widgets, view["model_id"])}
-    return notebook
-
-
-def widget_text(widgets: dict, model: str) -> str:
-    """A progress bar's last words; of what else there is, that it needs a kernel."""
-    children = widgets.get(model, {}).get("state", {}).get("children", [])
-    parts = [widgets.get(child.removeprefix("IPY_MODEL_"), {}) for child in children]
-    if not any(part.get("model_name") == "FloatProgressModel" for part in parts):
-        return "*In a running notebook there are sliders here; the figures above show the same.*"
-    values = (part["state"].get("value", "") for part in parts if "HTML" in part["model_name"])
-    return f"`{' '.join(html.unescape(' '.join(values)).split())}`"
-
-
 def write_sources(notebooks: list[Path]) -> None:
     """What Sphinx reads, in the project's own layout, so that links between pages hold in both."""
-    for page in (*ROOT.glob("docs/*.md"), *ROOT.glob("results/*.md"), *ROOT.glob("results/*.png")):
-        copy = SOURCE / page.relative_to(ROOT)
-        writable_folder(copy.parent)
-        shutil.copyfile(page, copy)
-    reference = sorted(f"docs/{page.stem}" for page in ROOT.glob("docs/*.md"))
-    contents = CONTENTS.format(
-        notebooks="\n".join(f"notebooks/{notebook.stem}" for notebook in notebooks),
-        reference="\n".join([*reference, "results/README"]),
-    )
+    for folder in ("docs", "results"):
+        kept = shutil.ignore_patterns("*.py", "*.css", "__pycache__")
+        shutil.copytree(ROOT / folder, SOURCE / folder, ignore=kept, dirs_exist_ok=True)
+    contents = CONTENTS.format(notebooks="\n".join(f"notebooks/{each.stem}" for each in notebooks))
     write(SOURCE / "index.md", (ROOT / "README.md").read_text() + contents)
     write_api()
 

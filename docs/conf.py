@@ -1,7 +1,11 @@
 """Sphinx's settings for `make gallery`: every page works from its file, without a network."""
 
+import logging
 import re
 from importlib.metadata import files
+
+# A package of the theme turns on all that packages log; this one logs at its import.
+logging.getLogger("absl").setLevel(logging.WARNING)
 
 project = "belib"
 author = "The belib authors"

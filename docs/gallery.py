@@ -50,11 +50,12 @@ def main() -> int:
     begun = time.monotonic()
     notebooks = sorted((ROOT / "notebooks").glob("*.ipynb"))
     for notebook in notebooks:
-        execute(notebook)
+        executed = execute(notebook).read_text().replace(f"{ROOT}/", "")
+        page = for_readers(nbformat.reads(executed, 4))
+        write(SOURCE / "notebooks" / notebook.name, nbformat.writes(page))
     write_sources(notebooks)
-    if code := sphinx(
-        ["-W", "--keep-going", "-q", "-c", str(ROOT / "docs"), str(SOURCE), str(SITE)]
-    ):
+    options = ["-W", "--keep-going", "-q", "-c", str(ROOT / "docs")]  # a warning is a fault
+    if code := sphinx([*options, str(SOURCE), str(SITE)]):
         return code
     found = faults(SITE)
     print(*found, sep="\n")
@@ -62,23 +63,24 @@ def main() -> int:
     return len(found)
 
 
-def execute(notebook: Path) -> None:
-    """Execute a notebook, if what was made of it is older than it and what it calls."""
-    made = SOURCE / "notebooks" / notebook.name
+def execute(notebook: Path) -> Path:
+    """The executed notebook: as it is, unless it is older than the notebook and what that calls."""
+    executed = writable_folder(GALLERY / "executed") / notebook.name
     causes = [notebook, *ROOT.glob("belib/**/*.py"), *ROOT.glob("params/*.yaml")]
-    if made.exists() and made.stat().st_mtime > max(file.stat().st_mtime for file in causes):
-        return
+    if executed.exists() and executed.stat().st_mtime > max(c.stat().st_mtime for c in causes):
+        return executed
     print(f"{notebook.name} ...", end=" ", flush=True)
-    begun = time.monotonic()
+    begun, unfinished = time.monotonic(), executed.with_suffix(".unfinished.ipynb")
     given = {"runs_dir": str(DATA)} if "runs_dir: str" in notebook.read_text() else {}
     given |= MORE.get(notebook.stem, {})
-    executed = writable_folder(GALLERY / "executed") / notebook.name
-    papermill.execute_notebook(
-        str(notebook), str(executed), given, kernel_name="python3", progress_bar=False, cwd=ROOT
-    )
-    writable_folder(made.parent)
-    nbformat.write(for_readers(nbformat.read(executed, 4)), made)
+    if notebook.stem in MORE:  # its data are made again, too
+        shutil.rmtree(DATA, ignore_errors=True)
+    options = {"kernel_name": "python3", "progress_bar": False, "cwd": ROOT}
+    options["extra_arguments"] = ["--log-level=40"]  # no warning that this machine could listen
+    papermill.execute_notebook(str(notebook), str(unfinished), given, **options)
+    unfinished.replace(executed)
     print(f"{time.monotonic() - begun:.0f} s", flush=True)
+    return executed
 
 
 def write_sources(notebooks: list[Path]) -> None:

@@ -15,12 +15,12 @@ def for_readers(notebook: NotebookNode) -> NotebookNode:
     widgets = notebook.metadata.pop("widgets", {}).get(STATE, {}).get("state", {})
     injected = "injected-parameters"  # papermill's, which says where files went
     notebook.cells = [c for c in notebook.cells if injected not in c.metadata.get("tags", [])]
-    for cell in notebook.cells:
-        for output in cell.get("outputs", []):
+    for cell in (each for each in notebook.cells if each.cell_type == "code"):
+        cell.outputs = [without_widget(output, widgets) for output in cell.outputs]
+        for output in cell.outputs:
             alt = output.get("metadata", {}).get("image/png", {}).get("alt")
             if alt:
                 cell.metadata["mystnb"] = {"image": {"alt": alt}}
-        cell["outputs"] = [without_widget(each, widgets) for each in cell.get("outputs", [])]
     return notebook
 
 

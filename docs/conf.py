@@ -44,19 +44,49 @@ nitpick_ignore_regex = [("py:.*", r"(?!belib\.).*")]  # what others document is 
 
 
 def as_written(app, what, name, obj, options, lines):
-    """Docstrings are plain text with `names`: tables and indented blocks of modules stay as drawn,
-    and no other character means anything to Sphinx."""
-    written, before = [], False
+    """Docstrings are plain text with `names`, tables, and in modules indented blocks, which stay
+    as drawn. No other character means anything to Sphinx."""
+    written, before = [], ""
     for line in lines:
-        drawn = line.startswith("|") or (what == "module" and line.startswith("    "))
-        if drawn != before:
-            written += ["", "::", ""] if drawn else [""]
-        plain = re.sub(r"(`[^`]*`)|([|*])", lambda m: m[1] or rf"\{m[2]}", line)
-        written.append(f"    {line}" if drawn else plain)
-        before = drawn
+        indented = what == "module" and line.startswith("    ")
+        kind = "table" if line.startswith(("| ", "|-")) else "drawn" if indented else ""
+        if kind != before:
+            written += {"table": TABLE, "drawn": DRAWN, "": [""]}[kind]
+        written += {"table": cells, "drawn": drawn, "": plain}[kind](line)
+        before = kind
+    if what in ("attribute", "data", "property"):
+        written.insert(0, "")  # or napoleon takes what stands before a colon for a type
     lines[:] = written
+
+
+TABLE = ["", ".. list-table::", "   :header-rows: 1", ""]
+DRAWN = ["", ".. code-block:: none", ""]
+
+
+def plain(line):
+    """Text whose bars and asterisks are meant."""
+    return [re.sub(r"(`[^`]*`)|([|*])", lambda found: found[1] or rf"\{found[2]}", line)]
+
+
+def drawn(line):
+    """A line of a block."""
+    return [f"   {line}"]
+
+
+def cells(line):
+    """A row of a table, none for the line under its head."""
+    found = [plain(cell.strip())[0] for cell in line.strip("|").split("|")]
+    if not "".join(found).strip("-:"):
+        return []
+    return [f"   {'*' if i == 0 else ' '} - {cell}" for i, cell in enumerate(found)]
+
+
+def without_aliases(app, what, name, obj, skip, options):
+    """A named tuple's fields without a word of their own are in its signature."""
+    return True if str(obj.__doc__).startswith("Alias for field number") else None
 
 
 def setup(app):
     """Called by Sphinx."""
     app.connect("autodoc-process-docstring", as_written, priority=400)  # before napoleon
+    app.connect("autodoc-skip-member", without_aliases)

@@ -6,7 +6,7 @@ OUT := runs/quickstart
 PAPERMILL := $(BIN)/papermill --no-progress-bar --log-level WARNING
 SIZES := -p scale quickstart -p runs_dir $(OUT)
 
-.PHONY: quickstart test test-slow test-browser gallery lab format clean
+.PHONY: quickstart test test-slow test-browser gallery types lab format clean
 
 # Packages are compiled at their first import, which takes less time than all of them at once.
 unexport PYTHONDONTWRITEBYTECODE
@@ -29,12 +29,17 @@ quickstart: .venv
 
 test: .venv
 	rm -rf runs/test
-	$(BIN)/pytest -q --nbmake tests notebooks
+	$(BIN)/pytest -q --nbmake --doctest-modules belib tests notebooks
 
 # With the packages that some of these tests compare with; what is missing is said.
 test-slow: .venv
 	-$(BIN)/pip install --quiet --no-compile -c constraints.txt -e '.[test,compare]'
 	$(BIN)/pytest -q -rs -m slow tests
+
+# Types of the package, by pyright, which the extra brings with its own node.
+types: .venv
+	$(BIN)/pip install --quiet --no-compile -c constraints.txt -e '.[types]'
+	$(BIN)/pyright --pythonpath $(BIN)/python
 
 # Notebook 03 in JupyterLab, in a headless Chromium of the system's, and the gallery if it was made;
 # skipped where there is no Chromium.
@@ -56,4 +61,4 @@ format: .venv
 
 # The environment and the tests' own runs; never a run of yours.
 clean:
-	rm -rf .venv runs/test .pytest_cache .ruff_cache *.egg-info
+	rm -rf .venv runs/test .pytest_cache .ruff_cache

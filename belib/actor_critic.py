@@ -20,6 +20,9 @@ from belib.streams import Streams
 Metrics = dict[str, Tensor]
 """Numbers of one update, one a member: (M,)."""
 
+# Of all parameters in one call, for which torch has no public name.
+_lerp = torch._foreach_lerp_  # pyright: ignore[reportPrivateImportUsage]
+
 _EDGE = 1 - 1e-6  # actions stay inside the open interval (URLB)
 
 
@@ -108,8 +111,9 @@ class ActorCritic(nn.Module):
     @torch.no_grad()
     def update_target(self) -> None:
         """Move the target critic by tau towards the critic."""
-        targets, sources = list(self.critic_target.parameters()), list(self.critic.parameters())
-        torch._foreach_lerp_(targets, sources, self.config.tau)
+        targets: list[Tensor] = list(self.critic_target.parameters())
+        sources: list[Tensor] = list(self.critic.parameters())
+        _lerp(targets, sources, self.config.tau)
 
     @torch.no_grad()
     def clear(self, member: int) -> None:

@@ -4,8 +4,7 @@ import functools
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import mujoco
@@ -17,9 +16,12 @@ from belib.config import unknown_name
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # glfw warns where there is no display; nothing here renders
     from dm_control import suite
-    from dm_control.mujoco.index import FieldIndexer
-    from dm_control.rl.control import PhysicsError as PhysicsError
-    from dm_control.utils import rewards as dm_rewards
+    from dm_control.rl import control
+
+    from belib.fast_rewards import fast_rewards
+
+PhysicsError = control.PhysicsError
+"""What `Environment.step` raises where the simulation breaks down."""
 
 # The pretraining task whose reward stands in the episode files (URLB's choice).
 PRIMAL_TASKS = {"walker": "walker_stand", "quadruped": "quadruped_walk"}
@@ -252,7 +254,7 @@ class TaskRewards:
 
     def __call__(self, physics: Any) -> np.ndarray:
         """(T,) float64 rewards of the state that a physics is in, in the order of `tasks`."""
-        with _fast_rewards():
+        with fast_rewards():
             return np.array([task.get_reward(physics) for task in self._tasks])
 
     def of_states(self, states: np.ndarray) -> np.ndarray:
@@ -265,64 +267,13 @@ class TaskRewards:
         if states.shape[-1] != size:
             raise ValueError(f"physics states must have {size} numbers, got {states.shape[-1]}")
         rewards = []
-        with _fast_rewards():
+        with fast_rewards():
             for state in states:
                 mujoco.mj_setState(model, data, state, _PHYSICS)
                 for stage in _STAGES:
                     stage(model, data)
                 rewards.append([task.get_reward(self._physics) for task in self._tasks])
         return np.array(rewards).reshape(-1, len(self.tasks))
-
-
-_TOLERANCE = dm_rewards.tolerance
-
-
-@functools.lru_cache(maxsize=64)
-def _number_tolerance(
-    x: float,
-    bounds: tuple[float, float] = (0.0, 0.0),
-    margin: float = 0.0,
-    sigmoid: str = "gaussian",
-    value_at_margin: float = 0.1,
-) -> float:
-    """dm_control's `tolerance` of a number, to the bit, without its detour over arrays."""
-    lower, upper = bounds
-    if lower <= x <= upper:
-        return 1.0
-    if margin == 0:
-        return 0.0
-    distance = (lower - x if x < lower else x - upper) / margin
-    return float(dm_rewards._sigmoids(distance, value_at_margin, sigmoid))
-
-
-def _tolerance(x: Any, *args: Any, **options: Any) -> Any:
-    if not isinstance(x, np.ndarray):
-        return _number_tolerance(x, *args, **options)
-    if x.ndim == 0:
-        return np.asarray(_number_tolerance(x[()], *args, **options))
-    return _TOLERANCE(x, *args, **options)
-
-
-_CONVERT_KEY = FieldIndexer._convert_key
-_remembered_key = functools.lru_cache(maxsize=1024)(_CONVERT_KEY)
-
-
-def _convert_key(indexer: FieldIndexer, key: Any) -> Any:
-    """The numbers that names such as `('torso', 'z')` stand for."""
-    try:
-        return _remembered_key(indexer, key)
-    except TypeError:  # a list or slice, which cannot be remembered
-        return _CONVERT_KEY(indexer, key)
-
-
-@contextmanager
-def _fast_rewards() -> Iterator[None]:
-    """Most of the time of dm_control's rewards goes into these two; their values stay the same."""
-    dm_rewards.tolerance, FieldIndexer._convert_key = _tolerance, _convert_key
-    try:
-        yield
-    finally:
-        dm_rewards.tolerance, FieldIndexer._convert_key = _TOLERANCE, _CONVERT_KEY
 
 
 def _load(task: str, seed: int, *, flat: bool = True) -> Any:

@@ -2,18 +2,23 @@
 
 Arrays are searched in float64, by a k-d tree up to `TREE_DIMENSIONS` dimensions and by matrix
 products above, where trees visit nearly every point; tensors by one batched matrix product. All
-three are exact: products only select candidates, whose distances come from their differences. All
-use torch's number of threads.
+three are exact: products only select candidates, whose distances come from their differences. They
+use torch's number of threads where it is imported, else BLAS's.
 """
 
+from __future__ import annotations
+
+import sys
 from multiprocessing.pool import ThreadPool
+from typing import TYPE_CHECKING, TypeGuard, overload
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 from threadpoolctl import ThreadpoolController
-from torch import Tensor
+
+if TYPE_CHECKING:  # torch takes seconds to import, and arrays can do without it
+    from torch import Tensor
 
 TREE_DIMENSIONS = 8
 """Dimensions up to which the tree is the faster search; measured by benchmarks/estimators.py."""
@@ -28,6 +33,20 @@ _ROWS, _COLUMNS = 256, 4096  # of a block of products: 4 MB in float32, near the
 _REFINE_BELOW = 1e-2
 
 
+def is_tensor(x: object) -> TypeGuard[Tensor]:
+    """Whether x is torch's; torch need not be there, since whoever has a tensor has imported it."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(x, torch.Tensor)
+
+
+@overload
+def knn_distances(
+    x: Tensor, *, k: int, exclude_self: bool = True, metric: str = "euclidean"
+) -> Tensor: ...
+@overload
+def knn_distances(
+    x: NDArray, *, k: int, exclude_self: bool = True, metric: str = "euclidean"
+) -> NDArray[np.float64]: ...
 def knn_distances(
     x: NDArray | Tensor, *, k: int, exclude_self: bool = True, metric: str = "euclidean"
 ) -> NDArray[np.float64] | Tensor:
@@ -46,13 +65,18 @@ def knn_distances(
         is O(n (k + d)) for arrays, O(n^2) a member for tensors: never the (n, n, d) differences.
 
     Raises ValueError where k does not fit n, or a coordinate is not finite.
+
+    >>> knn_distances(np.array([[0.0], [1.0], [3.0]]), k=2)
+    array([[1., 3.],
+           [1., 2.],
+           [2., 3.]])
     """
     n = x.shape[-2]
     if not 1 <= k <= n - exclude_self:
         raise ValueError(f"k must be between 1 and {n - exclude_self} for {n} points, got {k}")
     if metric not in METRICS:
         raise ValueError(f"metric must be one of {', '.join(METRICS)}, got {metric!r}")
-    if isinstance(x, Tensor):
+    if is_tensor(x):
         if metric != "euclidean":
             raise ValueError(f"metric must be euclidean for tensors, got {metric!r}")
         return _search_tensor(x, k, exclude_self)
@@ -70,7 +94,7 @@ def _search_tree(points: NDArray, k: int, p: float) -> NDArray[np.float64]:
     order = cKDTree(points, balanced_tree=False, compact_nodes=False).indices
     ordered = points[order]
     distances = np.empty((len(points), k))
-    found = cKDTree(ordered).query(ordered, k=k, p=p, workers=torch.get_num_threads())[0]
+    found = cKDTree(ordered).query(ordered, k=k, p=p, workers=_threads())[0]
     distances[order] = found.reshape(len(points), k)
     return distances
 
@@ -108,9 +132,16 @@ def _search_products(points: NDArray, k: int, p: float) -> NDArray[np.float64]:
         distances[order[rows]] = _closest(ordered, start, row, column, k)
 
     # A thread a block: BLAS's own threads gain little on blocks, and spin where a core is busy.
-    with _BLAS.limit(limits=1, user_api="blas"), ThreadPool(torch.get_num_threads()) as pool:
+    with ThreadPool(_threads()) as pool, _BLAS.limit(limits=1, user_api="blas"):
         pool.map(search_block, range(0, n, _ROWS))
     return distances
+
+
+def _threads() -> int:
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        return torch.get_num_threads()
+    return max((library["num_threads"] for library in _BLAS.info()), default=1)
 
 
 def _within(left: NDArray, right: NDArray, bound: NDArray) -> tuple[NDArray, NDArray]:
@@ -125,7 +156,8 @@ def _within(left: NDArray, right: NDArray, bound: NDArray) -> tuple[NDArray, NDA
         product = np.matmul(left, block, out=products[: len(left) * width].reshape(-1, width))
         row, column = np.divmod(np.flatnonzero(product <= bound), width)
         found.append((row, column + start))
-    return tuple(np.concatenate(part) for part in zip(*found, strict=True))
+    rows, columns = zip(*found, strict=True)
+    return np.concatenate(rows), np.concatenate(columns)
 
 
 def _closest(x: NDArray, start: int, row: NDArray, column: NDArray, k: int) -> NDArray[np.float64]:
@@ -145,6 +177,8 @@ def _closest(x: NDArray, start: int, row: NDArray, column: NDArray, k: int) -> N
 
 def _search_tensor(x: Tensor, k: int, exclude_self: bool) -> Tensor:
     """(n, k) or (M, n, k) Euclidean distances in x's own precision."""
+    import torch
+
     points = x if x.dim() == 3 else x[None]
     own = torch.arange(points.shape[-2], device=x.device)
     squared, norms = _squared_distances(points)
@@ -157,6 +191,8 @@ def _search_tensor(x: Tensor, k: int, exclude_self: bool) -> Tensor:
 
 def _squared_distances(points: Tensor) -> tuple[Tensor, Tensor]:
     """(M, n, n) squared distances by one product, and the (M, n) squared norms after centring."""
+    import torch
+
     centred = points - points.mean(1, keepdim=True)
     norms = centred.square().sum(-1)
     if not torch.isfinite(norms).all():

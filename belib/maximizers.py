@@ -16,6 +16,9 @@ def maximizing_pmf(
     Found by ascent in the logits from `start` (a pmf), and from pmfs that spread evenly over all,
     or nearly all over 1, 2, ... of the outcomes, those most probable in `start` first. It is the
     best found, which is no proof that there is no better one.
+
+    >>> maximizing_pmf(6, alpha=5.0).round(3)
+    array([0.2, 0.2, 0.2, 0.2, 0.2, 0. ])
     """
     weighting = Prelec(alpha, prelec_beta(alpha, n_outcomes))
     uniform = np.full(n_outcomes, 1 / n_outcomes)

@@ -119,6 +119,9 @@ class TwinCritic(nn.Module):
 class RunningRMS(nn.Module):
     """The root mean square of all numbers a member has seen, for scaling without shifting."""
 
+    mean_square: Tensor
+    count: Tensor
+
     def __init__(self, members: int):
         super().__init__()
         self.register_buffer("mean_square", torch.zeros(members, 1))
@@ -132,6 +135,10 @@ class RunningRMS(nn.Module):
         return x / self.mean_square.sqrt().clamp_min(torch.finfo(x.dtype).tiny)
 
 
+# For which torch has no public name: its `Adam` spends more time around the kernel than in it.
+_fused_adam = torch._fused_adam_  # pyright: ignore[reportPrivateImportUsage]
+
+
 class Adam:
     """Adam (Kingma and Ba 2015, default betas and epsilon) of all parameters in one fused call.
 
@@ -140,7 +147,8 @@ class Adam:
     """
 
     def __init__(self, parameters: Iterable[nn.Parameter], learning_rate: float):
-        self.parameters, self.learning_rate = list(parameters), learning_rate
+        self.parameters: list[Tensor] = list(parameters)
+        self.learning_rate = learning_rate
         self.means = [torch.zeros_like(each) for each in self.parameters]
         self.squares = [torch.zeros_like(each) for each in self.parameters]
         self.steps = torch.zeros(())
@@ -151,7 +159,7 @@ class Adam:
         with torch.enable_grad():
             gradients = torch.autograd.grad(loss, self.parameters)
         self.steps += 1
-        torch._fused_adam_(
+        _fused_adam(
             self.parameters,
             gradients,
             self.means,
@@ -174,7 +182,8 @@ class Adam:
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from `state()`."""
         for name in ("means", "squares"):
-            torch._foreach_copy_(getattr(self, name), state[name])
+            for own, saved in zip(getattr(self, name), state[name], strict=True):
+                own.copy_(saved)
         self.steps.copy_(state["steps"])
 
 

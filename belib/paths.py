@@ -8,6 +8,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.metadata import version
 from pathlib import Path
 from typing import IO, BinaryIO
 
@@ -15,9 +16,14 @@ TEMPORARY = ".tmp"
 """How the name of a file that is being written ends; it begins with a dot."""
 
 _SOURCE = Path(__file__).resolve().parents[1]
+_INSTALLED = not (_SOURCE / "pyproject.toml").exists()
 
-ROOT = _SOURCE if (_SOURCE / "pyproject.toml").exists() else Path.cwd()
-"""The project's folder, which relative paths mean: notebooks run in theirs, papermill elsewhere."""
+ROOT = Path.cwd() if _INSTALLED else _SOURCE
+"""The project's folder, which relative paths mean: notebooks run in theirs, papermill elsewhere.
+Where only the package is installed, the folder in which Python started."""
+
+PARAMS = Path(__file__).with_name("params") if _INSTALLED else ROOT / "params"
+"""The YAML files of all scales, of which a wheel has a copy."""
 
 
 def resolve(path: str | Path) -> Path:
@@ -131,7 +137,12 @@ def _flocked(path: Path, wait: bool) -> IO[str]:
 
 
 def git_revision() -> str:
-    """The project's commit, 12 digits, `+` where files differ from it; `unknown` without git."""
+    """The project's commit, 12 digits, `+` where files differ from it; `unknown` without git.
+
+    The version, `v0.1.0`, where only the package is installed.
+    """
+    if _INSTALLED:
+        return f"v{version('belib')}"
     command = ["git", "-C", str(ROOT), "describe", "--always", "--abbrev=12", "--exclude=*"]
     try:
         found = subprocess.run(

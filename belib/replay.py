@@ -29,7 +29,12 @@ class Batch(NamedTuple):
     next_obs: Tensor
     """(M, B, obs_dim): n steps later."""
     path: Tensor | None = None
-    """(M, B, n + 1, obs_dim): all states from obs to next_obs."""
+    """(M, B, n + 1, obs_dim): all states from obs to next_obs, where a memory drew them."""
+
+    def states(self) -> Tensor:
+        """The path, of a batch that has one."""
+        assert self.path is not None, "a batch that no memory drew has no path"
+        return self.path
 
 
 class Replay:

@@ -8,31 +8,34 @@ the k nearest neighbours in representation space.
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable
 from functools import partial
-from types import ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.optimize import brentq
 
+from belib.knn import is_tensor
 from belib.weighting import check_positive, prelec_beta
 
 if TYPE_CHECKING:  # torch takes seconds to import, and arrays can do without it
     from torch import Tensor
 
+Distance = TypeVar("Distance", "Tensor", NDArray[Any], float)
 
-def shannon_reward(distance: ArrayLike | Tensor) -> NDArray | Tensor:
-    """log(1 + R): APT's particle entropy (Liu and Abbeel 2021; Yarats et al. 2021)."""
+
+def shannon_reward(distance: Distance) -> Distance:
+    """log(1 + R): APT's particle entropy (Liu and Abbeel 2021; Yarats et al. 2021).
+
+    >>> shannon_reward(np.array([0.0, 1.0, 10.0])).round(3)
+    array([0.   , 0.693, 2.398])
+    """
     xp, distance = _library(distance)
     return xp.log1p(distance)
 
 
-def renyi_reward(
-    distance: ArrayLike | Tensor, *, q: float, literal: bool = False
-) -> NDArray | Tensor:
+def renyi_reward(distance: Distance, *, q: float, literal: bool = False) -> Distance:
     """The q-logarithm of 1 + R, ((1 + R)^(1 - q) - 1) / (1 - q), for Renyi entropy of order q > 0.
 
     It grows with R for every q, is 0 at R = 0, and tends to the Shannon reward as q -> 1.
@@ -40,24 +43,30 @@ def renyi_reward(
     `literal` is the published k-NN form R^(1 - q) (RISE, Yuan et al. 2022, for 0 < q < 1). It has
     lost the sign of 1 / (1 - q): for q > 1 it falls with R, from inf at R = 0, so that an agent is
     paid to stay among its neighbours.
+
+    >>> renyi_reward(np.array([0.0, 1.0, 10.0]), q=0.5).round(3)
+    array([0.   , 0.828, 4.633])
     """
     check_positive("q", q)
-    xp, distance = _library(distance)
+    xp, r = _library(distance)
     if literal:
-        return distance ** (1 - q)
-    log = xp.log1p(distance)
+        return r ** (1 - q)
+    log = xp.log1p(r)
     return log if q == 1 else xp.expm1((1 - q) * log) / (1 - q)
 
 
-def behavioral_reward(
-    distance: ArrayLike | Tensor, *, alpha: float, beta: float, c: float = 1.0
-) -> NDArray | Tensor:
+def behavioral_reward(distance: Distance, *, alpha: float, beta: float, c: float = 1.0) -> Distance:
     """R exp(-beta L^alpha) L^alpha with L = log(R + c): the paper's final reward (`r_final`).
 
     It is 0 at R = 0, where its gradient for c = 1 is 0 too. At alpha = beta = c = 1 it is
     R / (1 + R) times the Shannon reward, not that reward. For alpha > 1 it falls beyond a peak.
 
     Raises ValueError for c < 1, and unless alpha and beta are positive.
+
+    >>> from belib.weighting import prelec_beta
+    >>> distance = np.array([0.0, 1.0, 10.0])
+    >>> behavioral_reward(distance, alpha=0.5, beta=prelec_beta(0.5, 512)).round(3)
+    array([0.   , 0.104, 0.324])
     """
     check_positive("alpha", alpha)
     check_positive("beta", beta)
@@ -78,6 +87,9 @@ def peak_distance(*, alpha: float, beta: float) -> float:
     """The distance beyond which `behavioral_reward` (c = 1) falls; inf for alpha <= 1.
 
     The root of (1 + R) / R L = alpha (beta L^alpha - 1), where the logarithm's derivative is 0.
+
+    >>> round(peak_distance(alpha=2.0, beta=0.16), 1)
+    92.4
     """
     check_positive("alpha", alpha)
     check_positive("beta", beta)
@@ -94,16 +106,16 @@ def peak_distance(*, alpha: float, beta: float) -> float:
     return math.expm1(log) if log < 700 else math.inf
 
 
-class SignedLog(NamedTuple):
+class SignedLog(NamedTuple, Generic[Distance]):
     """A number sign * exp(log), as in `numpy.linalg.slogdet`, beyond what floats can hold."""
 
-    sign: NDArray | Tensor
-    log: NDArray | Tensor
+    sign: Distance
+    log: Distance
 
 
 def behavioral_reward_exact(
-    distance: ArrayLike | Tensor, *, alpha: float, beta: float, k: int, n: int, d: int
-) -> SignedLog:
+    distance: Distance, *, alpha: float, beta: float, k: int, n: int, d: int
+) -> SignedLog[Distance]:
     """The reward before the paper's simplifications: a state's summand of its entropy estimate.
 
     The density at the state is estimated as exp(-u) with u = d log R + D (equation `r_deriv:2`),
@@ -134,10 +146,11 @@ def behavioral_reward_exact(
         return SignedLog(xp.sign(u), xp.where(dense, xp.log(abs(u)), size))
 
 
-def _library(distance: ArrayLike | Tensor) -> tuple[ModuleType, NDArray | Tensor]:
+def _library(distance: object) -> tuple[Any, Any]:
     """numpy or torch, whose functions share their names, and the distances as its floats."""
-    torch = sys.modules.get("torch")  # whoever has a tensor has imported it
-    if torch is not None and isinstance(distance, torch.Tensor):
+    if is_tensor(distance):
+        import torch
+
         return torch, distance
     array = np.asarray(distance)
     return np, array if array.dtype.kind == "f" else array.astype(np.float64)

@@ -15,7 +15,9 @@ from typing import Any, NamedTuple
 import torch
 
 from belib import paths
-from belib.config import Config
+from belib.config import OfflineConfig, PretrainConfig
+
+Config = PretrainConfig | OfflineConfig
 
 CHECKPOINT = "checkpoint.pt"
 CONFIG = "config.yaml"

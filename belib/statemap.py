@@ -6,9 +6,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.decomposition import PCA
-from sklearn.preprocessing import RobustScaler
 
-from belib import datasets
+from belib import coverage, datasets
 from belib.envs import Environment, primal_task
 from belib.knn import knn_distances
 
@@ -25,11 +24,8 @@ class StateMap(NamedTuple):
 
 
 def state_map(obs: NDArray, source: str, *, k: int = 12) -> StateMap:
-    """Map observations (n, obs_dim), each component scaled by its interquartile range.
-
-    Components that hardly vary (a touch sensor) keep their unit.
-    """
-    scaled = RobustScaler().fit_transform(np.asarray(obs, dtype=np.float64))
+    """Map observations (n, obs_dim), each component scaled robustly (see `coverage.scale`)."""
+    scaled = coverage.scale(np.asarray(obs, dtype=np.float64), "robust")
     pca = PCA(2, random_state=0)
     position = pca.fit_transform(scaled.clip(-5, 5))  # a few outliers would fill the map
     share = pca.explained_variance_ratio_.sum()

@@ -14,9 +14,17 @@ Runs = Sequence[NDArray[np.float64]]
 
 
 def interquartile_mean(runs: Runs) -> NDArray[np.float64]:
-    """The mean of the middle half of all runs of all tasks, of scores (..., R); NaN without any."""
+    """The mean of the middle half of all runs of all tasks, of scores (..., R); NaN without any.
+
+    >>> float(interquartile_mean([np.array([0.0, 1.0, 2.0]), np.array([3.0, 1000.0])]))
+    2.0
+    """
     scores = np.concatenate(runs, -1)
-    return stats.trim_mean(scores, 0.25, axis=-1) if scores.size else np.float64(np.nan)
+    return (
+        stats.trim_mean(scores, 0.25, axis=-1)
+        if scores.size
+        else np.full(scores.shape[:-1], np.nan)
+    )
 
 
 def bootstrap(
@@ -42,7 +50,11 @@ def bootstrap(
 
 
 def probability_of_improvement(runs: Runs, others: Runs) -> float:
-    """P(X > Y) + P(X = Y) / 2 of a run of each, averaged over tasks."""
+    """P(X > Y) + P(X = Y) / 2 of a run of each, averaged over tasks.
+
+    >>> probability_of_improvement([np.array([3.0, 1.0])], [np.array([2.0, 1.0])])
+    0.625
+    """
     pairs = zip(check_runs(runs), check_runs(others), strict=True)
     above = [(x[:, None] > y).mean() + (x[:, None] == y).mean() / 2 for x, y in pairs]
     return float(np.mean(above))

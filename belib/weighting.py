@@ -20,13 +20,17 @@ SHANNON_KHINCHIN = ("continuity", "maximality", "expansibility")
 """The first three axioms of an admissible entropy (Amigo et al. 2018), of -sum w(p) log w(p)."""
 
 
-def prelec_beta(alpha: float, n_outcomes: int) -> float:
+def prelec_beta(alpha: float, n_outcomes: float) -> float:
     """Prelec's beta that makes 1/M a fixed point of the weighting: beta = (log M)^(1 - alpha).
 
     With it the uniform pmf over M = `n_outcomes` outcomes keeps the entropy log M for every alpha.
     Paper, section 2: beta = exp((1 - alpha) log log M); M is the representation's dimension in RL.
 
     Raises ValueError unless alpha > 0 and M >= 2.
+
+    >>> beta = prelec_beta(0.5, 512)
+    >>> round(512 * float(prelec_weight(1 / 512, alpha=0.5, beta=beta)), 9)
+    1.0
     """
     check_positive("alpha", alpha)
     if n_outcomes < 2:
@@ -45,6 +49,9 @@ def prelec_weight(
         extension: w above p = 1, where the formula is not real: see `Prelec`.
 
     Raises ValueError for a negative or NaN p and for parameters out of range.
+
+    >>> prelec_weight([0.01, 0.5, 0.99], alpha=0.5).round(3)
+    array([0.117, 0.435, 0.905])
     """
     return Prelec(alpha, beta, extension)(p)
 
@@ -195,7 +202,7 @@ class Identity(Weighting):
 
 
 def entropy_term(
-    weighting: Callable, log_p: NDArray[np.float64], log_divisor: ArrayLike = 0.0
+    weighting: Callable, log_p: NDArray[np.float64], log_divisor: NDArray[np.float64] | float = 0.0
 ) -> NDArray[np.float64]:
     """-w(p) log w(p) / exp(log_divisor), nats, which is 0 where w(p) = 0.
 

@@ -17,6 +17,7 @@ from check_site import faults
 from pages import for_readers
 from sphinx.cmd.build import main as sphinx
 
+import belib
 from belib.paths import ROOT, writable_folder
 
 GALLERY = ROOT / "runs" / "gallery"
@@ -94,13 +95,13 @@ def write_sources(notebooks: list[Path]) -> None:
 
 
 def write_api() -> None:
-    """A page a module; a package with `__all__` speaks for its modules."""
+    """A page a public module; a package with `__all__` speaks for its modules."""
     pages = []
     for path in sorted(ROOT.glob("belib/**/*.py")):
         parts = path.relative_to(ROOT).with_suffix("").parts
         package = path.parent / "__init__.py"
         told = path != package and len(parts) > 2 and "__all__" in package.read_text()
-        if len(parts) < 2 or parts[-1] == "__main__" or parts == ("belib", "__init__") or told:
+        if parts[1] not in belib.__all__ or parts[-1] == "__main__" or told:
             continue
         name = ".".join(part for part in parts if part != "__init__")
         automodule = f"```{{eval-rst}}\n.. automodule:: {name}\n   :members:\n```\n"

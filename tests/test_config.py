@@ -9,10 +9,10 @@ from belib.config import (
     OfflineConfig,
     PretrainConfig,
     check_parameters,
-    check_type,
     paper_grid,
     scales,
 )
+from belib.config.checks import check_type
 from belib.figures.style import ALPHAS, QS
 
 STAGES = (PretrainConfig, OfflineConfig)

@@ -58,6 +58,14 @@ def test_a_sample_knows_where_each_point_came_from(pair):
     assert sample.features.max() < 99, "first states of episodes are not drawn"
 
 
+def test_merged_data_are_described_by_what_their_sources_share(pair, tmp_path):
+    again = write_dataset(tmp_path / "again", [np.ones((20, 6))], seed=1)
+    merged = datasets.merge([pair[0], again], tmp_path / "more" / "walker" / "both")
+    rows = coverage.subsample([merged, pair[0]], size=10).rows
+    described = rows[["objective", "parameter", "seed"]].drop_duplicates().to_numpy().tolist()
+    assert described == [["behavioral", 0.5, None], ["behavioral", 0.5, 0]]
+
+
 def test_a_sample_is_its_datasets_own(pair):
     alone = coverage.subsample(pair[1:], size=100)
     beside = coverage.subsample(pair, size=100)

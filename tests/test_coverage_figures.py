@@ -66,6 +66,9 @@ def test_datasets_of_one_objective_are_told_apart_by_their_seed(embedding):
     both = Embedding(pd.concat([embedding.points, other]), embedding.record)
     titles = [ax.get_title() for ax in figures.coverage_maps(both)]
     assert titles[:3] == ["SE, seed 0", "SE, seed 1", "BE α = 0.5"]
+    merged = Embedding(pd.concat([both.points, other.assign(dataset="all", seed=None)]), {})
+    titles = [ax.get_title() for ax in figures.coverage_maps(merged)]
+    assert titles[:4] == ["all", "SE, seed 0", "SE, seed 1", "BE α = 0.5"]
 
 
 def test_time_maps_are_coloured_by_step_and_join_states_in_order(embedding):

@@ -5,7 +5,7 @@ import torch
 from dm_control import suite
 from dm_control.utils import rewards as dm_rewards
 
-from belib import envs
+from belib import envs, fast_rewards
 from belib.envs import Environment, TaskRewards
 
 
@@ -182,13 +182,13 @@ def test_tolerance_of_a_number_is_dm_controls_to_the_bit(sigmoid):
                 options = {"bounds": bounds, "margin": margin, "sigmoid": sigmoid}
                 with np.errstate(invalid="ignore"):  # of infinities
                     expected = dm_rewards.tolerance(x, **options)
-                    assert envs._tolerance(x, **options) == expected
-                    found = envs._tolerance(np.array(x), **options)
+                    assert fast_rewards._tolerance(x, **options) == expected
+                    found = fast_rewards._tolerance(np.array(x), **options)
                 assert found == expected
                 assert isinstance(found, np.ndarray)
 
 
 def test_dm_control_is_left_as_it_was():
     TaskRewards("walker")(Environment("walker_walk", 0).physics)
-    assert dm_rewards.tolerance is envs._TOLERANCE
-    assert envs.FieldIndexer._convert_key is envs._CONVERT_KEY
+    assert dm_rewards.tolerance is fast_rewards._TOLERANCE
+    assert fast_rewards.FieldIndexer._convert_key is fast_rewards._CONVERT_KEY

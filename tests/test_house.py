@@ -6,20 +6,23 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 
 import pytest
 import yaml
+from packaging.specifiers import SpecifierSet
 
 from belib.paths import ROOT
 
 FLOORS = (
-    {"weighting", "knn", "paths", "streams", "machine", "statistics"},
+    {"weighting", "knn", "paths", "streams", "machine", "statistics", "fast_rewards"},
     {"quadrature", "estimators", "rewards"},
     {"entropy", "convergence", "config"},
     {"envs", "networks", "runs", "replay", "results"},
     {"datasets", "actor_critic", "maximizers"},
-    {"agents", "offline", "statemap"},
+    {"agents", "offline"},
     {"training", "coverage"},
+    {"statemap"},
     {"figures"},
     {"widgets"},
 )
@@ -52,12 +55,13 @@ def test_a_module_imports_only_from_floors_below(path):
 def test_versions_are_written_once():
     """Exact pins stand in constraints.txt alone; conda's and pip's ways both lead there."""
     environment = yaml.safe_load((ROOT / "environment.yml").read_text())
-    assert environment["dependencies"] == [
-        "python=3.11",
-        "pip",
-        {"pip": ["-c constraints.txt", "-e .[test]"]},
-    ]
-    assert "-c constraints.txt" in (ROOT / "Makefile").read_text()
+    makefile = (ROOT / "Makefile").read_text()
+    python, *pip = environment["dependencies"]
+    assert pip == ["pip", {"pip": ["-c constraints.txt", "-e .[test]"]}]
+    assert "-c constraints.txt -e '.[test]'\n" in makefile
+    assert f"PYTHON ?= {python.replace('=', '')}\n" in makefile
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert python.removeprefix("python=") in SpecifierSet(project["requires-python"])
     for name in ("pyproject.toml", "Makefile"):
         assert not re.search(r"\w==\d", (ROOT / name).read_text()), f"{name} pins a version"
     pins = [
@@ -76,6 +80,18 @@ def test_the_installed_versions_are_the_pinned_ones():
         name, _, pin = line.partition("==")
         if name.lower() in {"torch", "mujoco", "dm_control", "numpy", "papermill"}:
             assert version(name).split("+")[0] == pin, name
+
+
+def test_contributing_names_what_there_is():
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    for path in re.findall(r"[`\s]([\w.]+/[\w./]*\w|\w+\.(?:toml|txt))[`\s]", text):
+        assert (ROOT / path).exists(), path
+    for name, path in re.findall(r"`(\w+)` (?:in|of) `([\w./]+)`", text):
+        assert re.search(rf"\b{name}\b", (ROOT / path).read_text()), f"{name} in {path}"
+    for target in re.findall(r"`make ([\w-]+)`", text):
+        assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE), target
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert f"\n## {version}" in (ROOT / "CHANGELOG.md").read_text()
 
 
 @pytest.fixture(params=NOTEBOOKS, ids=lambda path: path.stem)

@@ -8,9 +8,11 @@ import re
 import shlex
 import subprocess
 import sys
+from itertools import pairwise
 
 import pytest
 import yaml
+from test_house import FLOORS
 
 from belib.datasets.__main__ import main
 from belib.paths import ROOT
@@ -103,10 +105,8 @@ def test_files_that_it_names_exist(name):
 
 
 def test_the_readmes_layout_is_the_floors():
-    from test_house import FLOORS
-
     (drawn,) = re.findall(r"```\n(widgets .*?)```", README, re.DOTALL)
-    lines = [set(re.findall(r"[a-z_0-9]+", line[:52])) for line in drawn.splitlines()]
-    for floor, line in zip(FLOORS[:4], reversed(lines[-4:]), strict=True):
-        assert floor == line
-    assert set().union(*FLOORS) <= set().union(*lines)
+    names = [re.findall(r"\w+", line.partition("  ")[0]) for line in drawn.splitlines()]
+    line = {name: -number for number, found in enumerate(names) for name in found}
+    for lower, upper in pairwise(FLOORS):
+        assert max(line[name] for name in lower) < min(line[name] for name in upper)

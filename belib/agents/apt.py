@@ -33,7 +33,7 @@ class APT(Explorer):
 
     def update_representation(self, batch: Batch) -> Metrics:
         """Train the representation to predict a later state, and the action that led there."""
-        later = batch.next_obs if self.config.convention == "urlb" else batch.path[:, :, 1]
+        later = batch.next_obs if self.config.convention == "urlb" else batch.states()[:, :, 1]
         forward_error, inverse_error = self.icm(batch.obs, batch.action, later)
         loss = forward_error + inverse_error
         return self.descend("icm", loss, {"icm_loss": loss})

@@ -70,6 +70,10 @@ class RunningMoments(nn.Module):
     of equal numbers has a positive variance.
     """
 
+    mean: Tensor
+    variance: Tensor
+    count: Tensor
+
     def __init__(self, members: int, features: int):
         super().__init__()
         self.register_buffer("mean", torch.zeros(members, 1, features))

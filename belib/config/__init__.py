@@ -55,6 +55,8 @@ class Config:
     """Checked construction, YAML and scales, common to all stages."""
 
     STAGE: ClassVar[str]
+    MEMBER_FIELDS: ClassVar[tuple[str, ...]]
+    """What members of one run may differ in."""
 
     def __post_init__(self):
         annotations = typing.get_type_hints(type(self))
@@ -91,7 +93,7 @@ class Config:
         known = scales(cls.STAGE)
         if scale not in known:
             raise ValueError(f"scale must be one of {', '.join(known)}, got {scale!r}")
-        values = yaml.safe_load((paths.ROOT / "params" / f"{cls.STAGE}.{scale}.yaml").read_text())
+        values = yaml.safe_load((paths.PARAMS / f"{cls.STAGE}.{scale}.yaml").read_text())
         given = {name: value for name, value in overrides.items() if value is not None}
         return cls.from_dict({**(values or {}), "scale": scale, **given})
 
@@ -309,7 +311,7 @@ class OfflineConfig(LearnerConfig):
 
 def scales(stage: str) -> list[str]:
     """The scales that `params/` has for a stage (`04_pretrain`), by name."""
-    return sorted(path.name.split(".")[1] for path in paths.ROOT.glob(f"params/{stage}.*.yaml"))
+    return sorted(path.name.split(".")[1] for path in paths.PARAMS.glob(f"{stage}.*.yaml"))
 
 
 def paper_grid(scale: str, **overrides: Any) -> list[PretrainConfig]:
@@ -317,7 +319,7 @@ def paper_grid(scale: str, **overrides: Any) -> list[PretrainConfig]:
 
     Those of one domain and equal `num_steps` can be members of one `pretrain` call.
     """
-    grid = yaml.safe_load((paths.ROOT / "params" / "grid.yaml").read_text())
+    grid = yaml.safe_load((paths.PARAMS / "grid.yaml").read_text())
     domains = [overrides.pop("domain")] if "domain" in overrides else grid["domains"]
     configs = []
     for domain, entry in itertools.product(domains, grid["datasets"]):

@@ -55,6 +55,10 @@ def smallest_ball(
             times as many enter as stay.
 
     Raises ValueError for points that are not finite or of a wrong shape, NotConvergedError.
+
+    >>> ball = smallest_ball([[0, 0], [4, 0], [2, 1], [1, -1]])
+    >>> ball.radius, ball.center, ball.support
+    (2.0, array([2., 0.]), array([0, 1]))
     """
     points = _checked(points)
     n, d = points.shape

@@ -104,7 +104,7 @@ def measures(
             other = features[sample.of(random[0])]
             statistics |= {"from_random": _from_random(features[mine], episodes, count, other)}
         draws = random_halves(count, halves, derive_seed(seed, "halves", name))
-        row = {"points": int(mine.sum()), "episodes": count}
+        row: dict[str, float] = {"points": int(mine.sum()), "episodes": count}
         for measure, statistic in statistics.items():
             row[measure] = statistic(np.ones(count, dtype=bool))
             row[f"{measure}_se"] = standard_error(statistic, draws)

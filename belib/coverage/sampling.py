@@ -1,13 +1,13 @@
 """Points of several datasets in one array, each with where it came from, and their scaling."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from belib.datasets import Dataset, task_rewards
+from belib.datasets import Dataset, origin, task_rewards
 from belib.streams import derive_seed
 
 Array = NDArray[np.float64]
@@ -121,7 +121,11 @@ def _random(dataset: Dataset, seed: int) -> np.random.Generator:
     return np.random.default_rng(derive_seed(seed, "coverage", dataset.name))
 
 
-def _join(datasets: Sequence[Dataset], chosen, tasks: Sequence[str] = ()) -> Sample:
+def _join(
+    datasets: Sequence[Dataset],
+    chosen: Callable[[Dataset], NDArray[np.intp]],
+    tasks: Sequence[str] = (),
+) -> Sample:
     names = [dataset.name for dataset in datasets]
     if not names or len(set(names)) < len(names):
         raise ValueError(f"datasets must be at least one, each with its own name, got {names}")
@@ -133,7 +137,9 @@ def _join(datasets: Sequence[Dataset], chosen, tasks: Sequence[str] = ()) -> Sam
     return Sample(np.concatenate(features), pd.concat(rows, ignore_index=True))
 
 
-def _read(dataset: Dataset, steps: NDArray[np.intp], tasks: Sequence[str]):
+def _read(
+    dataset: Dataset, steps: NDArray[np.intp], tasks: Sequence[str]
+) -> tuple[Array, pd.DataFrame]:
     """The states (m, d) reached by the given steps, ascending from 0, and their rows."""
     rewards = task_rewards(dataset, tasks) if tasks else None
     features, places, first = [], [], 0
@@ -152,8 +158,6 @@ def _read(dataset: Dataset, steps: NDArray[np.intp], tasks: Sequence[str]):
 
 def _described(dataset: Dataset, rows: pd.DataFrame) -> pd.DataFrame:
     """The rows with what is known of their dataset in front."""
-    config = dataset.config()
-    known = ("objective", "parameter", "seed", "scale")
-    values = {key: None if config is None else getattr(config, key) for key in known}
+    values = origin(dataset)
     values["parameter"] = np.nan if values["parameter"] is None else values["parameter"]
     return pd.DataFrame({"dataset": dataset.name, **values, **rows})

@@ -164,5 +164,5 @@ def content_sha256(dataset: Dataset) -> str:
     for episode in dataset.episodes():
         for key, array in sorted(episode.items()):
             digest.update(f"{key} {array.dtype.str} {array.shape}".encode())
-            digest.update(np.ascontiguousarray(array))
+            digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()

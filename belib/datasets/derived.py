@@ -51,14 +51,16 @@ def subsample(
         seed: of the draw.
         n_episodes, steps: give one: how many episodes, or the transitions that they hold at least.
     """
-    if (n_episodes is None) == (steps is None):
-        raise ValueError(f"give n_episodes or steps, got {n_episodes} and {steps}")
     order = np.random.default_rng(seed).permutation(len(dataset.files))
     lengths = np.cumsum(np.array(dataset.lengths)[order])
-    wanted = n_episodes if steps is None else int(np.searchsorted(lengths, steps)) + 1
-    if not 1 <= wanted <= len(order) or (steps is not None and steps < 1):
-        name, value = ("n_episodes", n_episodes) if steps is None else ("steps", steps)
-        most = len(order) if steps is None else dataset.steps
+    if n_episodes is not None and steps is None:
+        name, value, most, wanted = "n_episodes", n_episodes, len(order), n_episodes
+    elif steps is not None and n_episodes is None:
+        name, value, most = "steps", steps, dataset.steps
+        wanted = int(np.searchsorted(lengths, steps)) + 1
+    else:
+        raise ValueError(f"give n_episodes or steps, got {n_episodes} and {steps}")
+    if not 1 <= value <= most:
         raise ValueError(f"{name} must be from 1 to the {most} of {dataset.folder}, got {value}")
     files = [dataset.files[i] for i in sorted(order[:wanted])]
     provenance = {"made_by": "subsample", "seed": seed, "n_episodes": n_episodes, "steps": steps}

@@ -62,8 +62,9 @@ def relabelled(dataset: Dataset, processes: int | None = None) -> list[np.ndarra
     """Each episode's rewards (rows, T) of all tasks of the domain, from the cache or the states."""
     keys = [_key(file) for file in dataset.files]
     found = [_cached(dataset, *each) for each in zip(dataset.files, keys, strict=True)]
-    if all(rewards is not None for rewards in found):
-        return found
+    known = [rewards for rewards in found if rewards is not None]
+    if len(known) == len(found):
+        return known
     with _cache(dataset) as folder:
         found = [_cached(dataset, *each) for each in zip(dataset.files, keys, strict=True)]
         missing = [i for i, rewards in enumerate(found) if rewards is None]
@@ -73,9 +74,8 @@ def relabelled(dataset: Dataset, processes: int | None = None) -> list[np.ndarra
             processes = joblib.cpu_count() if large else 1
         label = joblib.delayed(partial(_label, dataset.domain, _collected_here(dataset)))
         work = (label(dataset.files[i], keys[i], folder) for i in missing)
-        for i, rewards in zip(missing, joblib.Parallel(processes)(work), strict=True):
-            found[i] = rewards
-    return found
+        computed = iter(joblib.Parallel(processes)(work))
+        return [next(computed) if rewards is None else rewards for rewards in found]
 
 
 def _collected_here(dataset: Dataset) -> bool:

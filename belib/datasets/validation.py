@@ -181,12 +181,12 @@ def _label_faults(task: str, array: np.ndarray) -> Iterator[ArrayFault]:
 
 
 def _config_faults(folder: Path) -> Iterator[Fault]:
-    if not (folder / "config.yaml").exists():
-        return
     try:
         config = Dataset(folder, folder.parent.name, ()).config()
     except DatasetError as error:
         yield Fault("config.yaml", None, _without_path(error))
+        return
+    if config is None:
         return
     if not (folder / "rewards").exists() and not (folder / PROVENANCE).exists():
         yield Fault("rewards", None, "must be there: they were recorded at collection")

@@ -34,6 +34,9 @@ def knn_density(
 
     f(x) = k / (n V_d R_k(x)^d), where R_k is the distance to the k-th neighbour among the others.
     Raises ValueError as `generalized_behavioral_entropy_knn`, and for densities out of float range.
+
+    >>> knn_density([0.0, 1.0, 3.0], k=1).round(3)
+    array([0.167, 0.167, 0.083])
     """
     points, distances = neighbours(samples, k, duplicates, seed, "euclidean")
     log_f = math.log(k / len(points)) - log_ball(points, distances, None)
@@ -110,6 +113,13 @@ def behavioral_entropy_knn(
     Options, result and errors are those of `generalized_behavioral_entropy_knn`. On unbounded
     support estimates for alpha < 1 are far too low at any sample size: the integral is finite, but
     made of places where no sample falls (N(0, 1), alpha = 0.2: 23.5, estimated as about 3).
+
+    The entropy of this density is 1.412 nats (`differential_behavioral_entropy`):
+
+    >>> samples = np.random.default_rng(0).beta(2, 2, size=(10_000, 1))
+    >>> estimate = behavioral_entropy_knn(4 * samples, alpha=0.5)
+    >>> print(f"{estimate.value:.3f} ± {estimate.standard_error:.3f} nats")
+    1.422 ± 0.008 nats
     """
     weighting = Prelec(alpha, beta, extension)
     return generalized_behavioral_entropy_knn(samples, weighting=weighting, **options)
@@ -176,7 +186,7 @@ def _generalized(sample: Sample, weighting: Callable) -> Estimate:
 
     if sample.correction is None:
         return sample.estimate(ratio)
-    if getattr(weighting, "extension", None) == "odd" and weighting.alpha > 1:
+    if isinstance(weighting, Prelec) and weighting.extension == "odd" and weighting.alpha > 1:
         raise ValueError(
             "correction must be None for the odd extension with alpha > 1, whose estimates have "
             f"no finite mean, got {sample.correction!r}"

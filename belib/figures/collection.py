@@ -13,6 +13,7 @@ from belib.config import PretrainConfig
 from belib.datasets import Dataset
 from belib.envs import observation_names
 from belib.figures.style import (
+    OUTSIDE,
     describe,
     objective_color,
     objective_label,
@@ -51,7 +52,7 @@ def collection_curves(metrics: pd.DataFrame, domain: str) -> np.ndarray:
     options = {"hue": "task", "style": "task", "palette": "colorblind", "markers": True}
     sns.lineplot(long, x="step", y="return", ax=axes[2], dashes=False, **options)
     axes[2].set(ylabel="episode return", title="What tasks would have paid")
-    sns.move_legend(axes[2], "upper left", bbox_to_anchor=(1, 1), frameon=False, title=None)
+    sns.move_legend(axes[2], **OUTSIDE, title=None)
     for ax in axes:
         ax.set_ylim(0, 1.1 * ax.dataLim.y1 if np.isfinite(ax.dataLim.y1) else None)
         ax.set_xlabel("environment steps")
@@ -82,7 +83,7 @@ def objective_curves(
     for ax, task in zip(axes[0], tasks, strict=True):
         ax.set(title=task, xlabel="environment steps", ylim=(0, 1.1 * ax.dataLim.y1))
     axes[0, 0].set_ylabel("episode return")
-    axes[0, -1].legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+    axes[0, -1].legend(**OUTSIDE)
     return axes[0]
 
 
@@ -105,8 +106,8 @@ def state_histograms(dataset: Dataset, reference: Dataset) -> np.ndarray:
     _, axes = plt.subplots(2, 3, figsize=(15, 7.5))
     for ax, column in zip(axes.flat, np.argsort(distance)[::-1], strict=False):
         both = np.concatenate([ours[:, column], other[:, column]])
-        bins = np.linspace(*np.percentile(both, [0.5, 99.5]), 41)
-        shared = {"bins": bins, "density": True}
+        low, high = np.percentile(both, [0.5, 99.5])
+        shared = {"bins": np.linspace(low, high, 41), "density": True}
         ax.hist(ours[:, column], **shared, color="steelblue", label=dataset.name)
         ax.hist(
             other[:, column],
@@ -117,7 +118,7 @@ def state_histograms(dataset: Dataset, reference: Dataset) -> np.ndarray:
             label=reference.name,
         )
         ax.set(title=f"{names[column].replace('_', ' ')}: {distance[column]:.2f}", yticks=[])
-    axes[0, -1].legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+    axes[0, -1].legend(**OUTSIDE)
     for ax in axes.flat[len(names) :]:
         ax.remove()
     return axes

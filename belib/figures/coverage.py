@@ -9,6 +9,7 @@ from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 from belib.coverage import MEASURES, Embedding
 from belib.figures.style import (
+    OUTSIDE,
     objective_color,
     objective_label,
     objective_marker,
@@ -47,14 +48,14 @@ def time_maps(embedding: Embedding, *, episodes: int = 3) -> np.ndarray:
     for ax, (name, _) in zip(axes, described(embedding.points), strict=True):
         own = embedding[name]
         options = {"cmap": "viridis_r", "vmin": 0, "vmax": last}
-        drawn = ax.scatter(own["x"], own["y"], c=own["step"], s=_size(own), linewidths=0, **options)
+        ax.scatter(own["x"], own["y"], c=own["step"], s=_size(own), linewidths=0, **options)
         known = own["episode"].unique()
         for episode in known[np.linspace(0, len(known) - 1, episodes).round().astype(int)]:
             path = own[own["episode"] == episode]
             color = plt.get_cmap("viridis_r")(path["step"].mean() / last)
             ax.plot(path["x"], path["y"], color=color, linewidth=0.8, alpha=0.8)
     bar = {"label": "environment step", "shrink": 0.8, "aspect": 30, "format": _THOUSANDS}
-    axes[0].figure.colorbar(drawn, ax=list(axes), **bar)
+    axes[0].figure.colorbar(axes[0].collections[-1], ax=list(axes), **bar)
     return axes
 
 
@@ -71,17 +72,18 @@ def volumetric_curves(table: pd.DataFrame) -> np.ndarray:
         rows = table[table["scaling"] == scaling]
         for name, known in described(rows):
             curve = rows[rows["dataset"] == name]
-            style = {"color": objective_color(known["objective"], known["parameter"])}
-            style["marker"] = objective_marker(known["objective"])
-            style["linestyle"] = ":" if known["objective"] == "shannon" else "-"
+            style = {
+                "color": objective_color(known["objective"], known["parameter"]),
+                "marker": objective_marker(known["objective"]),
+                "linestyle": ":" if known["objective"] == "shannon" else "-",
+            }
             ax.plot(curve["step"], curve["coverage"], label=dataset_label(name, known), **style)
         ax.set(xlabel="environment steps T", title=_SCALINGS[scaling], ylim=(0, 1.05))
         ax.xaxis.set_major_locator(MaxNLocator(4))
         ax.xaxis.set_major_formatter(_THOUSANDS)
     axes[0].set_ylabel("radius / largest radius")
     columns = 1 + len(axes[-1].lines) // 10
-    legend = {"frameon": False, "loc": "upper left", "bbox_to_anchor": (1, 1), "fontsize": 13}
-    axes[-1].legend(ncols=columns, **legend)
+    axes[-1].legend(ncols=columns, **OUTSIDE)
     return axes
 
 
@@ -153,9 +155,11 @@ def described(rows: pd.DataFrame) -> Iterator[tuple[str, dict]]:
 def dataset_label(name: str, known: dict) -> str:
     """`BE α = 0.5`, with its seed where another one is shown too.
 
-    The name of foreign data, and of two datasets that differ in nothing else (a longer one).
+    The name of foreign data, of data merged from several seeds where these are shown too, and of
+    two datasets that differ in nothing else (a longer one).
     """
-    if known["objective"] is None or known["twin"]:
+    objective, of_several = known["objective"], known["repeated"] and pd.isna(known["seed"])
+    if objective is None or of_several or known["twin"]:
         return name
-    label = objective_label(known["objective"], known["parameter"])
+    label = objective_label(objective, known["parameter"])
     return f"{label}, seed {known['seed']}" if known["repeated"] else label

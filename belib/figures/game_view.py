@@ -19,7 +19,8 @@ class GameView(LiveFigure):
 
     def __init__(self, n_outcomes: int):
         figure = Figure(figsize=(13, 7.2), dpi=80, layout="constrained")
-        top, bottom = figure.subfigures(2, 1, height_ratios=(3, 2))
+        rows = figure.add_gridspec(2, 1, height_ratios=(3, 2))
+        top, bottom = figure.add_subfigure(rows[0]), figure.add_subfigure(rows[1])
         ax = top.subplots()
         outcome = 1 + np.arange(n_outcomes)
         self._p = ax.bar(outcome - 0.2, 0 * outcome, 0.38, color="0.6", label="p")

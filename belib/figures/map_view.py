@@ -9,6 +9,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
+from belib.figures.style import ACCENT, OUTSIDE
+
 Interval = tuple[float, float]
 
 
@@ -35,15 +37,15 @@ def map_png(
     size = float(np.clip(6000 / len(points), 1.5, 14))
     ax.scatter(points["x"], points["y"], s=size, color="0.85", linewidths=0)
     own, colors = points[shown], colors[shown]
-    numbers = {"cmap": "viridis_r", "plotnonfinite": True} if colors.ndim == 1 else {}
+    numbers = {"cmap": "viridis_r", "plotnonfinite": True} if isinstance(key, str) else {}
     drawn = ax.scatter(own["x"], own["y"], c=colors, s=2 * size, linewidths=0, **numbers)
-    if numbers:
+    if isinstance(key, str):
         figure.colorbar(drawn, label=key)
     else:
         for name, color in key.items():
             ax.scatter([], [], color=[color], label=name)
-        ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1), fontsize=11)
-    side = {"facecolor": "none", "edgecolor": "#d94801", "linewidth": 2}
+        ax.legend(**{**OUTSIDE, "fontsize": 11})
+    side = {"facecolor": "none", "edgecolor": ACCENT, "linewidth": 2}
     ax.add_patch(Rectangle((x[0], y[0]), x[1] - x[0], y[1] - y[0], **side))
     ax.set(xticks=[], yticks=[])
     ax.grid(False)

@@ -16,6 +16,7 @@ from pandas.io.formats.style import Styler
 
 from belib.figures.style import (
     ALPHAS,
+    OUTSIDE,
     QS,
     objective_color,
     objective_label,
@@ -106,8 +107,7 @@ def _grid(
     entries = {
         label: line for lines, names in named for line, label in zip(lines, names, strict=True)
     }
-    place = {"frameon": False, "loc": "upper left", "bbox_to_anchor": (1, 1)}
-    axes[0, -1].legend(entries.values(), entries.keys(), **place)
+    axes[0, -1].legend(entries.values(), entries.keys(), **OUTSIDE)
     return axes
 
 
@@ -118,7 +118,7 @@ def _learnt(table: pd.DataFrame) -> pd.DataFrame:
 def _datasets(rows: pd.DataFrame) -> list[tuple]:
     groups = [group for _, group in rows.groupby("dataset", sort=False)]
     groups.sort(key=lambda group: objective_order(*_objective(group)))
-    labels = [dataset_label(group) for group in groups]
+    labels = [_label(group) for group in groups]
     names = [group["dataset"].iloc[0] for group in groups]
     labels = [
         f"{a} ({b})" if labels.count(a) > 1 else a for a, b in zip(labels, names, strict=True)
@@ -178,7 +178,7 @@ def _curve(ax: Axes, rows: pd.DataFrame) -> None:
     curves = rows.pivot(index="step", columns="seed", values="return")
     ax.plot(curves.index, curves, color=style["color"], linewidth=1, alpha=0.7)
     mean = curves.mean(axis=1)
-    ax.plot(curves.index, mean, linewidth=4, markersize=9, label=dataset_label(rows), **style)
+    ax.plot(curves.index, mean, linewidth=4, markersize=9, label=_label(rows), **style)
 
 
 def sensitivity(table: pd.DataFrame) -> np.ndarray:
@@ -219,7 +219,7 @@ def labels(table: pd.DataFrame) -> Axes:
     options = {"dodge": True, "size": 5, "alpha": 0.7, "palette": palette}
     sns.stripplot(table, x="task", y="return", hue="dataset", ax=ax, **options)
     ax.set(xlabel="", ylabel="return of an episode", ylim=(0, None))
-    sns.move_legend(ax, "upper left", bbox_to_anchor=(1, 1), frameon=False, title=None)
+    sns.move_legend(ax, **OUTSIDE, title=None)
     return ax
 
 
@@ -253,7 +253,7 @@ def table_1(rows: pd.DataFrame) -> Styler:
     return styled
 
 
-def dataset_label(rows: pd.DataFrame) -> str:
+def _label(rows: pd.DataFrame) -> str:
     """`BE α = 0.5` of the rows of one dataset; its name where its objective is not known."""
     objective, parameter = _objective(rows)
     return rows["dataset"].iloc[0] if objective is None else objective_label(objective, parameter)

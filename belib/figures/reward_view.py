@@ -8,12 +8,11 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from belib.figures.live import LiveFigure
-from belib.figures.style import ACCENT, REWARD_COLORS, objective_color
+from belib.figures.style import ACCENT, REWARD_COLORS, SHANNON, objective_color
 from belib.rewards import behavioral_reward, shannon_reward
 from belib.statemap import StateMap
 from belib.weighting import Prelec, prelec_beta
 
-_SHANNON = {"linestyle": ":", "color": "black", "linewidth": 3}
 _BLUE = objective_color("behavioral", 2.0)
 
 
@@ -51,7 +50,7 @@ class _WeightingPanel:
 
     def __init__(self, ax: Axes):
         self._p = np.geomspace(1e-6, 1, 200)
-        ax.plot(self._p, self._p, label="p itself (α = 1)", **_SHANNON)
+        ax.plot(self._p, self._p, label="p itself (α = 1)", **SHANNON)
         (self._curve,) = ax.plot([], [], color=_BLUE, linewidth=4, label="w(p)")
         (self._fixed,) = ax.plot([], [], "o", color=ACCENT, markersize=11, label="w(p) = p")
         ax.set(xscale="log", yscale="log", xlabel="probability p", xlim=(1e-6, 1), ylim=(1e-6, 1))
@@ -71,7 +70,7 @@ class _DensityPanel:
     def __init__(self, ax: Axes):
         self._x = np.linspace(-4, 4, 201)
         self._density = stats.norm.pdf(self._x)
-        ax.plot(self._x, self._density, label="itself (α = 1)", **_SHANNON)
+        ax.plot(self._x, self._density, label="itself (α = 1)", **SHANNON)
         (self._curve,) = ax.plot([], [], color=_BLUE, linewidth=4, label="perceived")
         ax.set(xlabel="x", ylim=(0, 1.3), ylabel="density", title="A normal density")
         ax.legend(frameon=False, loc="upper left", ncols=2)
@@ -86,7 +85,7 @@ class _RewardPanel:
 
     def __init__(self, ax: Axes):
         self._distance = np.geomspace(1e-2, 1e3, 300)
-        ax.plot(self._distance, shannon_reward(self._distance), label="SE", **_SHANNON)
+        ax.plot(self._distance, shannon_reward(self._distance), label="SE", **SHANNON)
         across = ax.get_xaxis_transform()
         self._beyond = Rectangle((1, 0), 0, 1, facecolor="black", alpha=0.1, transform=across)
         ax.add_patch(self._beyond)

@@ -13,6 +13,7 @@ from belib.figures.style import (
     ACCENT,
     OUTSIDE,
     REWARD_COLORS,
+    SHANNON,
     objective_color,
     objective_label,
     objective_marker,
@@ -20,8 +21,6 @@ from belib.figures.style import (
 from belib.rewards import behavioral_reward, shannon_reward
 from belib.statemap import StateMap
 from belib.weighting import prelec_beta
-
-_SHANNON = {"linestyle": ":", "color": "black", "linewidth": 3}
 
 
 def reward_curves(alphas: Sequence[float], n_outcomes: int) -> NDArray:
@@ -41,7 +40,7 @@ def reward_curves(alphas: Sequence[float], n_outcomes: int) -> NDArray:
             reward = behavioral_reward(distance, alpha=alpha, beta=prelec_beta(alpha, n_outcomes))
             label = objective_label("behavioral", alpha)
             ax.plot(distance, reward, color=objective_color("behavioral", alpha), label=label)
-        ax.plot(distance, shannon_reward(distance), label="SE", **_SHANNON)
+        ax.plot(distance, shannon_reward(distance), label="SE", **SHANNON)
         ax.set(xscale="log", xlabel="distance R", xlim=(distance[0], distance[-1]))
     axes[0].set(ylabel="reward", ylim=(0, 10), title="linear")
     axes[1].set(yscale="log", ylim=(1e-5, 1e4), title="logarithmic")
@@ -95,7 +94,7 @@ def reward_panels(table: pd.DataFrame, *, limits: tuple[float, float] = (1e-5, 1
             )
             (handles[label],) = ax.plot(line["distance"], line["reward"], color=color, label=label)
         distance = np.sort(rows["distance"].unique())
-        (handles["SE"],) = ax.plot(distance, shannon_reward(distance), label="SE", **_SHANNON)
+        (handles["SE"],) = ax.plot(distance, shannon_reward(distance), label="SE", **SHANNON)
         ax.set(xscale="log", yscale="log", xlabel="distance R", title=title, ylim=limits)
     axes[0, 0].set_ylabel("reward")
     axes[0, -1].legend(handles=list(handles.values()), **OUTSIDE)
@@ -158,14 +157,14 @@ def reward_map(states: StateMap, alphas: Sequence[float], n_outcomes: int) -> ND
         reward = behavioral_reward(states.distance, alpha=alpha, beta=beta)
         order = np.argsort(reward)  # the best paid on top
         shade = reward[order] / reward.max()
-        points = ax.scatter(
-            *states.position[order].T, c=shade, s=14, cmap=REWARD_COLORS, vmin=0, vmax=1
-        )
+        ax.scatter(*states.position[order].T, c=shade, s=14, cmap=REWARD_COLORS, vmin=0, vmax=1)
         best = states.position[reward >= np.quantile(reward, 0.9)].T
         ax.scatter(*best, s=70, facecolors="none", edgecolors=ACCENT, linewidths=1.5)
         top = np.sort(reward)[-len(reward) // 10 :].sum() / reward.sum()
         ax.set(title=f"α = {alpha:g}: top tenth earns {top:.0%}", xticks=[], yticks=[])
         ax.set(xlabel="first component")
     axes[0, 0].set_ylabel("second component")
-    axes[0, -1].figure.colorbar(points, ax=list(axes[0]), label="reward / highest")
+    axes[0, -1].figure.colorbar(
+        axes[0, -1].collections[0], ax=list(axes[0]), label="reward / highest"
+    )
     return axes[0]

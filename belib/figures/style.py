@@ -5,12 +5,13 @@ with its parameter (by rank on the paper's grid, whatever is shown); Shannon ent
 """
 
 import textwrap
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
 import seaborn as sns
 from matplotlib.axes import Axes
-from matplotlib.colors import ListedColormap
+from matplotlib.colors import ListedColormap, to_rgba
 from matplotlib.figure import Figure
 
 ALPHAS = (0.2, 0.5, 0.7, 0.9, 1.5, 2.0, 3.0, 5.0)
@@ -23,8 +24,16 @@ ACCENT = "#d94801"
 REWARD_COLORS = ListedColormap(plt.get_cmap("Blues")(np.linspace(0.25, 1, 256)))
 """Darker pays more."""
 
-OUTSIDE = {"frameon": False, "loc": "upper left", "bbox_to_anchor": (1, 1), "fontsize": 13}
+OUTSIDE: dict[str, Any] = {
+    "frameon": False,
+    "loc": "upper left",
+    "bbox_to_anchor": (1, 1),
+    "fontsize": 13,
+}
 """A legend beside its Axes."""
+
+SHANNON: dict[str, Any] = {"linestyle": ":", "color": "black", "linewidth": 3}
+"""The line of Shannon entropy, or of what alpha = 1 leaves as it is."""
 
 
 def use_style() -> None:
@@ -45,12 +54,12 @@ def use_style() -> None:
 def objective_color(objective: str | None, parameter: float | None = None) -> tuple:
     """The colour of an objective, by the rank of its parameter on the paper's grid."""
     grids = {"behavioral": (ALPHAS, "Blues"), "renyi": (QS, "OrRd")}
-    if objective in grids:
+    if objective in grids and parameter is not None:
         grid, palette = grids[objective]
         rank = np.interp(parameter, grid, np.linspace(0.35, 1, len(grid)))
         return plt.get_cmap(palette)(rank)
     others = {"shannon": "black", "rnd": "0.25", "smm": "0.5", "task": "tab:green"}
-    return plt.matplotlib.colors.to_rgba(others.get(objective, "0.75"))
+    return to_rgba(others.get(str(objective), "0.75"))
 
 
 def objective_label(objective: str, parameter: float | None = None) -> str:
@@ -67,7 +76,7 @@ def objective_label(objective: str, parameter: float | None = None) -> str:
 def objective_marker(objective: str | None) -> str:
     """A second sign of the family, for printing in grey and for colour-blind readers."""
     markers = {"behavioral": "o", "renyi": "s", "shannon": "X", "rnd": "^", "smm": "D"}
-    return markers.get(objective, "P")
+    return markers.get(str(objective), "P")
 
 
 def objective_order(objective: str | None, parameter: float | None = None) -> tuple[int, float]:
@@ -82,7 +91,7 @@ def caption(axes: Axes, text: str) -> None:
 
     Notebooks keep it as the picture's alternative text, too.
     """
-    figure, text = axes.figure, " ".join(text.split())
+    figure, text = axes.figure.get_figure(root=True), " ".join(text.split())
     lines = textwrap.fill(text, int(figure.get_figwidth() * 11))
     figure.text(0.01, -0.02, lines, va="top", fontsize=12, color="0.25")
     describe(figure, text)

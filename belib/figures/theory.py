@@ -1,6 +1,7 @@
 """Figures of the theory: weightings, entropies of small pmfs, what maximises them, estimators."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -11,7 +12,7 @@ from matplotlib.axes import Axes
 from scipy import stats
 
 from belib.entropy import behavioral_entropy, renyi_entropy, shannon_entropy
-from belib.figures.style import OUTSIDE, objective_color
+from belib.figures.style import OUTSIDE, SHANNON, objective_color
 from belib.weighting import Prelec, prelec_beta
 
 
@@ -23,7 +24,7 @@ def perceived_normal(alphas: Sequence[float]) -> Axes:
     for alpha in alphas:
         color, label = objective_color("behavioral", alpha), f"α = {alpha:g}"
         ax.plot(x, Prelec(alpha)(density), color=color, label=label)
-    ax.plot(x, density, ":", color="black", linewidth=3, label="the density itself\n(α = 1)")
+    ax.plot(x, density, label="the density itself\n(α = 1)", **SHANNON)
     ax.set(xlabel="x", ylabel="perceived density", ylim=(0, None))
     ax.legend(**OUTSIDE)
     return ax
@@ -42,7 +43,7 @@ def bernoulli_entropies(alphas: Sequence[float], qs: Sequence[float]) -> np.ndar
         axes[1].plot(p, renyi_entropy(pmf, q=q), **style)
     axes[1].plot(p, renyi_entropy(pmf, q=np.inf), "--", color="darkred", label="q → ∞")
     for ax, title in zip(axes, ("Behavioral entropy, β for M = 2", "Rényi entropy"), strict=True):
-        ax.plot(p, shannon_entropy(pmf), ":", color="black", linewidth=3, label="Shannon")
+        ax.plot(p, shannon_entropy(pmf), label="Shannon", **SHANNON)
         ax.set(xlabel="p", title=title, ylim=(0, None))
         ax.legend(**OUTSIDE)
     axes[0].set_ylabel("entropy (nats)")
@@ -113,7 +114,7 @@ def running_estimates(table: pd.DataFrame, truth: float) -> Axes:
         truth: nats.
     """
     _, ax = plt.subplots(figsize=(9, 5))
-    names = {"hue": "estimator", "style": "estimator", "palette": "colorblind"}
+    names: dict[str, Any] = {"hue": "estimator", "style": "estimator", "palette": "colorblind"}
     sns.lineplot(table, x="n", y="value", errorbar="sd", markers=True, ax=ax, **names)
     ax.axhline(truth, color="black", linestyle=":", label="the true entropy")
     ax.set(xscale="log", xlabel="samples", ylabel="estimate (nats)")
@@ -131,7 +132,7 @@ def convergence(table: pd.DataFrame, y: str, ylabel: str) -> np.ndarray:
     """
     panels = list(table.groupby("alpha"))
     _, axes = plt.subplots(1, len(panels), figsize=(15, 4.5), sharey=True, squeeze=False)
-    names = {"hue": "estimator", "style": "estimator", "palette": "colorblind"}
+    names: dict[str, Any] = {"hue": "estimator", "style": "estimator", "palette": "colorblind"}
     for ax, (alpha, rows) in zip(axes[0], panels, strict=True):
         sns.lineplot(rows, x="n", y=y, markers=True, dashes=False, ax=ax, **names)
         ax.set(
@@ -166,5 +167,5 @@ def estimator_bars(table: pd.DataFrame) -> Axes:
     )
     ax.axhline(1, color="black", linestyle=":")
     ax.set(xlabel="", ylabel="estimate / truth", ylim=(0, None))
-    sns.move_legend(ax, "upper left", bbox_to_anchor=(1, 1), frameon=False, title=None)
+    sns.move_legend(ax, **OUTSIDE, title=None)
     return ax

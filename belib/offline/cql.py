@@ -34,6 +34,7 @@ Gaussian = tuple[Tensor, Tensor]
 class CQL(ActorCritic):
     """A critic with a penalty, a stochastic actor, and a temperature that holds its entropy."""
 
+    config: OfflineConfig
     shared_trunk = False
     actor_network = GaussianActor
 

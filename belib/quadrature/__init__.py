@@ -8,13 +8,20 @@ by a short expansion in the distance (1, log r, log^2 r, r, r^2, 1/r, ...), whic
 nearby to nearly full precision, and tells an infinite integral from a finite one.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from belib.quadrature.rays import Array, Rays, Term, finite_rule, reach
+
+Density = Callable[[Array], ArrayLike]
+"""Maps points (..., d) to densities (...)."""
+
+Bounds = Sequence[tuple[float, float]]
+"""A pair (low, high) a dimension; ends may be infinite."""
 
 _GOAL, _ACCEPTED = 1e-9, 1e-8  # error over max(1, |value|): to stop at, and to return at all
 _STEPS = {1: (2, 3, 4, 5), 2: (1, 2, 3, 4, 5)}  # see `_directions`; rays have 4 times the nodes
@@ -31,8 +38,8 @@ class Integral(NamedTuple):
 
 
 def integrate_density(
-    density: Callable[[Array], Array],
-    bounds: list[tuple[float, float]],
+    density: Density,
+    bounds: Bounds,
     term: Term,
     *,
     level: float = 0.0,
@@ -64,21 +71,23 @@ def _converged(
 ) -> tuple[float, float, float, float]:
     """(value, error, mass, lost) at the first step that changes no more."""
     origin = _mode(log_f, *box)
-    before = np.full(3, np.inf)
+    value = error = mass = lost = np.inf
     for step in _STEPS[len(origin)]:
-        now = sum(
+        before = value, mass
+        parts = [
             weight @ Rays(log_f, origin, directions, box, level).integrate(term, step + 2, label)
             for directions, weight in _directions(origin, box, step)
-        )
-        value, mass, lost = now
+        ]
+        value, mass, lost = np.sum(parts, axis=0)
         error = max(abs(value - before[0]), abs(mass - before[1])) + lost
         if error <= _GOAL * max(1, abs(value)):
             break
-        before = now
     return value, error, mass, lost
 
 
-def _refuse(label: str, bounds: list, value: float, error: float, mass: float, lost: float) -> None:
+def _refuse(
+    label: str, bounds: Bounds, value: float, error: float, mass: float, lost: float
+) -> None:
     """Raise ValueError for a result that should not be trusted."""
     if not np.isfinite([value, mass]).all():
         raise ValueError(f"{label} is infinite, or cannot be resolved at a pole: found {value}")
@@ -97,7 +106,7 @@ def _refuse(label: str, bounds: list, value: float, error: float, mass: float, l
         raise ValueError(f"{label} cannot be resolved: {value:.12g} with an error of {error:.3g}")
 
 
-def _log_density(density: Callable[[Array], Array], low: Array, high: Array) -> Callable:
+def _log_density(density: Density, low: Array, high: Array) -> Callable:
     """The function of points (..., d), clipped to the box, to log densities (...)."""
 
     def log_f(x: Array) -> Array:
@@ -125,6 +134,7 @@ def _mode(log_f: Callable, low: Array, high: Array) -> Array:
         points = np.concatenate([ends, *(e + scales for e in ends), *(e - scales for e in ends)])
         inner = np.linspace(a, b, len(scales)) if np.isfinite(b - a) else []
         axes.append(np.unique(np.concatenate([points[(points >= a) & (points <= b)], inner])))
+    origin = low
     for _ in range(16):
         grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
         values = log_f(grid)
@@ -132,12 +142,12 @@ def _mode(log_f: Callable, low: Array, high: Array) -> Array:
             raise ValueError(f"density is 0 at all {values.size} points tried: narrow the bounds")
         top = np.argwhere(values == values.max())
         best = top[np.abs(top - top.mean(0)).sum(-1).argmin()]  # the middle of a plateau
+        origin = grid[tuple(best)]
         around = [np.linspace(i - 1, i + 1, 33) for i in best]
         axes = [
             np.unique(np.interp(near, np.arange(len(axis)), axis))
             for near, axis in zip(around, axes, strict=True)
         ]
-    origin = grid[tuple(best)]
     for end in (np.zeros_like(low), low, high):
         origin = np.where(np.isclose(origin, end, rtol=1e-13, atol=1e-13), end, origin)
     return origin

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_expit
 
 Array = NDArray[np.float64]
+Rows = NDArray[np.intp]
 Term = Callable[[Array, Array], Array]
 
 _VANISHED, _SMALL = -690.0, -600.0  # log density: before it underflows; a smaller one is a tail
@@ -44,7 +45,7 @@ class Rays:
         near = np.log(self.cutoff[:, None] + self.shift) + np.linspace(np.log(1 / 8), 0, 25)
         self.beyond = Continuation(near, self.at(np.exp(near) - self.shift), 1e-9)
 
-    def at(self, r: Array, rows: Array | slice = slice(None)) -> Array:
+    def at(self, r: Array, rows: Rows | slice = slice(None)) -> Array:
         """log f at distances (m, N) along the rays `rows`."""
         return self.log_f(self.origin + r[..., None] * self.directions[rows, None, :])
 
@@ -65,7 +66,7 @@ class Rays:
         self.scale = np.exp(log_r[rows, (log_f + self.d * log_r).argmax(1)])
         self.core = np.exp(log_r[rows, (log_f + log_r).argmax(1)])
 
-    def _state(self, r: Array) -> Array:
+    def _state(self, r: Array) -> NDArray[np.int_]:
         log_f = self.at(r)
         return (log_f > self.level) + 2 * (log_f > _VANISHED)
 
@@ -102,7 +103,7 @@ class Rays:
         total[:, 2] = np.where(hidden, np.abs(at_cutoff), 0.0)
         return total
 
-    def _finite_piece(self, term: Term, step: int, rows: Array, start: Array, stop: Array) -> Array:
+    def _finite_piece(self, term: Term, step: int, rows: Rows, start: Array, stop: Array) -> Array:
         left, right, log_weight = finite_rule(step, 6.0)
         log_length = np.log(stop - start)[:, None]
         log_r = np.logaddexp(np.log(start)[:, None], log_length + left)
@@ -110,7 +111,7 @@ class Rays:
         return self._sum(term, rows, log_r, log_length + log_weight, to_end)
 
     def _sum(
-        self, term: Term, rows: Array, log_r: Array, log_weight: Array, to_end: ArrayLike = np.inf
+        self, term: Term, rows: Rows, log_r: Array, log_weight: Array, to_end: ArrayLike = np.inf
     ) -> Array:
         """Sums of the term and of the density over the nodes of one piece, (m, 2)."""
         least = np.where(self.beside_origin.found, self.beside_origin.log_unit[:, 0] - 15, -np.inf)
@@ -121,7 +122,7 @@ class Rays:
             continued = self.beyond(np.logaddexp(log_r, np.log(self.shift[rows])), rows)
             continued = np.where(self.beyond.found[rows, None], continued, -np.inf)
             log_f = np.where(tail, continued, log_f)
-        for model, distance in ((self.beside_origin, log_r), (self.beside_end, to_end)):
+        for model, distance in ((self.beside_origin, log_r), (self.beside_end, np.asarray(to_end))):
             close = (distance < model.log_unit[rows] + np.log(1e-5)) & model.found[rows, None]
             if close.any():
                 log_f = np.where(close, model(distance, rows), log_f)
@@ -182,7 +183,7 @@ class Continuation:
 
     def __init__(self, log_r: Array, log_f: Array, tolerance: float):
         self.log_unit = log_r[:, -1:]
-        usable = np.isfinite(log_f).all(-1)
+        usable = np.all(np.isfinite(log_f), axis=-1)
         self.found = np.zeros(len(log_f), dtype=bool)
         self.coefficients = np.zeros((len(log_f), len(self.BASIS)))
         values = np.where(usable[:, None], log_f, 0.0).T
@@ -195,11 +196,11 @@ class Continuation:
             self.found |= new
 
     @property
-    def grows(self) -> Array:
+    def grows(self) -> NDArray[np.bool_]:
         """Whether -log f grows as a power of r, which makes every term integrable, (m,)."""
         return (self.coefficients[:, self.GROWING] != 0).any(-1)
 
-    def __call__(self, log_r: Array, rows: Array | slice = slice(None)) -> Array:
+    def __call__(self, log_r: Array, rows: Rows | slice = slice(None)) -> Array:
         s = log_r - self.log_unit[rows]
         parts = [c[rows, None] * f(s) for c, f in zip(self.coefficients.T, self.BASIS, strict=True)]
         return np.sum([np.where(np.isnan(part), 0.0, part) for part in parts], axis=0)
@@ -226,7 +227,7 @@ def reach(origin: Array, directions: Array, box: Array) -> Array:
     return np.where(directions == 0, np.inf, leaves).min(-1)
 
 
-def bisect(same: Callable[[Array], Array], low: Array, high: Array) -> Array:
+def bisect(same: Callable[[Array], NDArray[np.bool_]], low: Array, high: Array) -> Array:
     """The last float at which `same`, which holds at `low`, still holds before `high`."""
     for _ in range(70):
         middle = (low + high) / 2

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import torch
@@ -78,14 +79,13 @@ def _check_objectives(configs: Sequence[PretrainConfig]) -> None:
             raise ValueError(f"task must be one of {', '.join(known)}, got {config.task!r}")
 
 
-def _collect(group: Sequence[tuple[PretrainConfig, Path]], **options: float | bool) -> None:
+def _collect(group: Sequence[tuple[PretrainConfig, Path]], **options: Any) -> None:
     """One lockstep run of the members of a group that are not finished."""
     finished = [_is_collected(config, folder) for config, folder in group]
     pending = runs.pending([folder for _, folder in group], finished)
     for _, folder in group:
-        if folder not in pending:
-            steps = datasets.read_card(folder)["num_steps"]
-            print(f"{folder.name}: finished already, {steps} steps in {folder.parent}")
+        if folder not in pending and (card := datasets.read_card(folder)):
+            print(f"{folder.name}: finished already, {card['num_steps']} steps in {folder.parent}")
     if not pending:
         return
     configs, folders = zip(*(pair for pair in group if pair[1] in pending), strict=True)
@@ -108,7 +108,7 @@ def _collect(group: Sequence[tuple[PretrainConfig, Path]], **options: float | bo
 
 def _is_collected(config: PretrainConfig, folder: Path) -> bool:
     card = datasets.read_card(folder)
-    return bool(card) and card["num_steps"] >= config.num_steps
+    return card is not None and card["num_steps"] >= config.num_steps
 
 
 def train_offline(
@@ -137,17 +137,17 @@ def train_offline(
     finished = [_last_step(folder) >= config.num_steps for folder in folders]
     pending = runs.pending(folders, finished)
     source = datasets.dataset_folder(runs_dir, config.domain, config.dataset)
-    if pending or source.exists():  # what is finished can do without its data
-        dataset = _finished_dataset(source)
+    # What is finished can do without its data.
+    dataset = _finished_dataset(source) if pending or source.exists() else None
     done = [folder for folder in folders if folder not in pending]
-    if done and source.exists():
+    if done and dataset is not None:
         for state in runs.checkpoints(done):
             check_data(state["data"], identity(dataset))
     names = f"{config.variant} on {config.dataset}"
     if done:
         finished = f"{len(done)} members finished already"
         print(f"{names}: {finished}, {config.num_steps} updates in {folders[0].parent}")
-    if pending:
+    if pending and dataset is not None:
         left = [c for c, folder in zip(configs, folders, strict=True) if folder in pending]
         names = f"{names}, {len(pending)} members"
         work = Learning(left, pending, dataset)
@@ -165,7 +165,7 @@ def train_groups(
     """
     processes = min(len(groups), os.cpu_count() or 1) if _known_elsewhere(groups) else 1
     threads = max(1, torch.get_num_threads() // processes)
-    options = {"mp_context": multiprocessing.get_context("spawn")}
+    options: dict[str, Any] = {"mp_context": multiprocessing.get_context("spawn")}
     options |= {"initializer": torch.set_num_threads, "initargs": (threads,)}
     train = partial(train_offline, runs_dir=runs_dir, progress=False)
     with ProcessPoolExecutor(processes, **options) as pool:
@@ -226,5 +226,5 @@ def _check_tasks(configs: Sequence[OfflineConfig]) -> None:
 
 def _last_step(folder: Path) -> int:
     file = folder / "results.csv"
-    rows = pd.read_csv(file) if file.exists() else ()
+    rows = pd.read_csv(file) if file.exists() else pd.DataFrame()
     return int(rows["step"].max()) if len(rows) else 0

@@ -84,7 +84,7 @@ class Collection:
         )
         self.task_rewards = TaskRewards(config.domain)
         self.paid_tasks = [own.task or task for own in configs]
-        self.recorders: list[Recorder] = [None] * len(configs)
+        self.recorders = [Recorder(self.task_rewards.tasks) for _ in configs]
         self.skills = [np.zeros(self.skill_dim, np.float32) for _ in configs]
         self._resets: list[tuple[np.ndarray, ...]] = [()] * len(configs)
         self.step = 0
@@ -112,17 +112,20 @@ class Collection:
         except PhysicsError as error:
             name = self.folders[member].name
             tqdm.write(f"{name}, step {self.step}: the episode ends here, {error}")
-            ended, broken = True, 1
+            found, broken = None, 1
         else:
             self._record(member, action, found, self.task_rewards(self.envs[member].physics))
-            ended, broken = found.last, 0
+            broken = 0
+        ended = found is None or found.last
         self.physics_errors[member] += broken
         if ended and len(self.recorders[member].rows) > 1:
             self._write_episode(member)
         elif broken and self.history[member]:  # at a first step there is no episode to count it
             self.history[member][-1]["physics_errors"] += self.physics_errors[member]
             self.physics_errors[member] = 0
-        self.obs[member] = self._reset(member) if ended else self._seen(member, found.obs)
+        self.obs[member] = (
+            self._reset(member) if found is None or found.last else self._seen(member, found.obs)
+        )
 
     def _actions(self) -> np.ndarray:
         """(M, action_dim): uniform at first, then the agent's with noise."""
@@ -243,6 +246,7 @@ class Collection:
         self.replay.clear(member)
         present, rewards = self._present_episode(member)
         paid = rewards[self.paid_tasks[member]][:, None]
+        rows: tuple[np.ndarray, ...] = ()
         for episode, reward in (*self._stored_episodes(member), (present, paid)):
             skill = episode.get("z", np.empty((len(reward), 0), np.float32))
             obs = np.concatenate([episode["observation"], skill], -1)

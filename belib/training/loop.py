@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import torch
 from tqdm.auto import tqdm
@@ -44,30 +44,38 @@ class Work(Protocol):
 
     def advance(self) -> None:
         """Do one step."""
+        ...
 
     def state(self) -> dict[str, Any]:
         """All that is needed to continue, in tensors and plain values."""
+        ...
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from `state()`: the next steps are the same to the bit."""
+        ...
 
     def write_tables(self) -> None:
         """Write what a reader sees of the run so far."""
+        ...
 
     def postfix(self) -> dict[str, float]:
         """Numbers for the progress bar."""
+        ...
+
+
+AnyWork = TypeVar("AnyWork", bound=Work)
 
 
 def run(
-    work: Work,
-    configs: Sequence[LearnerConfig],
+    work: AnyWork,
+    configs: Sequence[runs.Config],
     folders: Sequence[Path],
     description: str,
     unit: str,
     *,
     checkpoint_minutes: float,
     progress: bool,
-) -> Work:
+) -> AnyWork:
     """Continue `work` from its checkpoint, if there is one, and advance it to `num_steps`.
 
     A checkpoint is written every `checkpoint_minutes`, more rarely where that would take more than

@@ -1,6 +1,7 @@
 """The evaluation of a policy that learnt a task online: what offline learning is held against."""
 
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -24,7 +25,11 @@ def evaluate_online(config: PretrainConfig, folder: Path) -> pd.DataFrame:
     sizes = (evaluator.obs_dim, evaluator.action_dim)
     policy, step = kept_policy(folder, DDPG, PretrainConfig, "agent", sizes)
     returns = evaluator(policy, step)
-    named = {"domain": config.domain, "dataset": config.dataset, "task": config.task}
+    named: dict[str, Any] = {
+        "domain": config.domain,
+        "dataset": config.dataset,
+        "task": config.task,
+    }
     as_learner = OfflineConfig(**named, seed=config.seed, scale=config.scale)
     found = {"algorithm": "ddpg", "upright": float(evaluator.upright[0])}
     row = results.row(as_learner, config, step, returns[0], paths.git_revision(), **found)

@@ -1,5 +1,7 @@
 """The interactive map of notebook 06."""
 
+from typing import Any
+
 import ipywidgets as ui
 import numpy as np
 from numpy.typing import NDArray
@@ -53,7 +55,7 @@ class CoverageMap(ui.VBox):
         shown = self.points["dataset"].isin(chosen).to_numpy()
         if color not in self._colors:
             self._colors[color] = self._values(color)
-        key = {"time": "environment step", "k-NN density": "log density"}.get(color, color)
+        key: Any = {"time": "environment step", "k-NN density": "log density"}.get(color, color)
         if color == "objective":
             named = {n: known for n, known in self._described.items() if n in chosen}
             key = {dataset_label(n, known): self._color(n) for n, known in named.items()}

@@ -1,0 +1,160 @@
+"""The package as others get it: what it offers, what importing it costs, and its wheel."""
+
+import ast
+import functools
+import json
+import os
+import re
+import subprocess
+import sys
+import venv
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy
+import pytest
+
+import belib
+from belib.paths import ROOT
+
+SOURCES = [
+    path for part in ("belib", "tests", "benchmarks") for path in ROOT.glob(f"{part}/**/*.py")
+]
+ALONE = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+ARRAYS_ONLY = ("entropy", "weighting", "estimators", "knn", "rewards", "maximizers")
+
+
+def run(code, cwd=ROOT, python=sys.executable, **options):
+    done = subprocess.run([python, "-c", code], capture_output=True, text=True, cwd=cwd, **options)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_arrays_cost_neither_torch_nor_mujoco_and_entropies_little_time():
+    code = f"""
+import sys, time
+begin = time.process_time()
+import belib
+belib.entropy.shannon_entropy([0.5, 0.5])
+print(time.process_time() - begin)
+for name in {ARRAYS_ONLY}:
+    getattr(belib, name)
+print(*sys.modules)
+"""
+    seconds, modules = run(code).splitlines()
+    assert float(seconds) < 1.5  # of the processor: 0.2 where nothing else runs
+    heavy = {"torch", "mujoco", "dm_control", "pandas", "matplotlib", "sklearn"}
+    assert not heavy & set(modules.split())
+
+
+def test_the_public_modules_are_those_listed_and_come_when_asked_for():
+    tree = ast.parse((ROOT / "belib" / "__init__.py").read_text())
+    (imported,) = (
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        if node.level == 0 and node.module == "belib"
+    )
+    assert [alias.name for alias in imported.names] == belib.__all__ == sorted(dir(belib))
+    for name in belib.__all__:
+        assert getattr(belib, name).__name__ == f"belib.{name}"
+    with pytest.raises(AttributeError, match="has no attribute 'entropie'"):
+        belib.entropie  # noqa: B018
+
+
+def imports(text):
+    """(module, name) of each `from belib... import name`."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "belib":
+            yield from ((node.module, alias.name) for alias in node.names)
+
+
+@functools.cache
+def offered(module):
+    """What a module defines, and what it lists or imports as itself to hand it on."""
+    path = ROOT / module.replace(".", "/")
+    file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    names = {each.stem for each in file.parent.iterdir()} if path.is_dir() else set()
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.ImportFrom):
+            names |= {alias.name for alias in node.names if alias.asname == alias.name}
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Assign):
+            for target in node.targets:
+                if getattr(target, "id", "") == "__all__":
+                    names |= set(ast.literal_eval(node.value))
+                names |= {each.id for each in ast.walk(target) if isinstance(each, ast.Name)}
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            names.add(node.target.id)
+    return names
+
+
+def test_names_are_imported_from_where_they_are_defined_or_listed():
+    faults = [
+        f"{path.relative_to(ROOT)}: {module} does not offer {name}"
+        for path in SOURCES
+        for module, name in imports(path.read_text())
+        if name not in offered(module)
+    ]
+    assert not faults
+
+
+def test_notebooks_and_readme_use_public_modules_and_names_alone():
+    texts = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    for path in ROOT.glob("notebooks/*.ipynb"):
+        cells = json.loads(path.read_text())["cells"]
+        texts += ["".join(c["source"]) for c in cells if c["cell_type"] == "code"]
+    for module, name in {pair for text in texts for pair in imports(text)}:
+        place = module.partition(".")[2].partition(".")[0] or name
+        assert place in belib.__all__, f"{module} is not public"
+        assert not name.startswith("_")
+
+
+@pytest.mark.slow
+def test_types_are_right():
+    pytest.importorskip("pyright", reason="the extra belib[types] is not installed")
+    command = [sys.executable, "-m", "pyright", "--pythonpath", sys.executable]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """A folder without a repository, and the Python of an environment with our wheel in it."""
+    folder = tmp_path_factory.mktemp("elsewhere")
+    pip = [sys.executable, "-m", "pip", "--quiet"]
+    build = [*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", folder, ROOT]
+    subprocess.run(build, check=True, env=ALONE)
+    venv.create(folder / "venv")
+    python = folder / "venv" / "bin" / "python"
+    (wheel,) = folder.glob("belib-*.whl")
+    own = run(
+        "import sysconfig; print(sysconfig.get_path('purelib'))", folder, python, env=ALONE
+    ).strip()
+    install = [*pip, "--python", python, "install", "--no-deps", "--no-index", wheel]
+    subprocess.run(install, check=True, env=ALONE)
+    # The packages that it needs are ours, behind its own.
+    Path(own, "ours.pth").write_text(str(Path(numpy.__file__).parents[1]) + "\n")
+    return folder, python
+
+
+@pytest.mark.slow
+def test_the_wheel_works_without_the_repository(installed):
+    folder, python = installed
+    code = f"""
+import belib
+from belib.config import PretrainConfig, paper_grid, scales
+assert belib.__file__.startswith({str(folder)!r}), belib.__file__
+print(belib.entropy.behavioral_entropy([0.7, 0.2, 0.1], alpha=0.5).round(4))
+assert {{"smoke", "laptop", "paper"}} <= set(scales("04_pretrain"))
+assert len(paper_grid("laptop")) > 10
+config = PretrainConfig.at_scale("smoke", num_steps=1100)
+(made,) = belib.training.pretrain(config, progress=False)
+print(belib.datasets.read_card(made)["git_revision"], made)
+"""
+    shown = run(code, folder, python, env=ALONE).splitlines()
+    assert shown[0] == "1.0107"
+    made = folder / "runs" / "datasets" / "walker" / "behavioral-0.5-s0"
+    assert shown[-1] == f"v{version('belib')} {made}"
+    assert list(folder.glob("venv/lib/*/site-packages/belib/py.typed"))

@@ -23,8 +23,21 @@ from belib.paths import ROOT, writable_folder
 GALLERY = ROOT / "runs" / "gallery"
 SOURCE, SITE, DATA = GALLERY / "source", GALLERY / "site", GALLERY / "data"
 
-MORE = {"04_pretrain": {"compare": ["shannon", "rnd", "smm"]}}
-"""Parameters that make more to look at, here and in the notebooks that use its data."""
+COLLECTOR, REPORT = "04_pretrain", "07_report"
+GIVEN = {
+    COLLECTOR: {"compare": ["shannon", "rnd", "smm"]},  # more to look at, in 05 and 06 as well
+    REPORT: {"to": "runs/gallery/report"},
+}
+"""Parameters that are not the notebooks' own defaults, beside `runs_dir`."""
+
+REFERENCE = (
+    "docs/running",
+    "docs/datasets",
+    "workflow/README",
+    "results/README",
+    "CONTRIBUTING",
+    "CHANGELOG",
+)
 
 CONTENTS = """
 ```{{toctree}}
@@ -38,9 +51,7 @@ CONTENTS = """
 :hidden:
 :caption: Reference
 
-docs/running
-docs/datasets
-results/README
+{reference}
 api/index
 ```
 """
@@ -50,6 +61,8 @@ def main() -> int:
     """Build and check the site; the number of what is wrong with it."""
     begun = time.monotonic()
     notebooks = sorted((ROOT / "notebooks").glob("*.ipynb"))
+    if not (ROOT / "results" / "laptop").exists():  # the tables that the report reads
+        notebooks = [notebook for notebook in notebooks if notebook.stem != REPORT]
     for notebook in notebooks:
         executed = execute(notebook).read_text().replace(f"{ROOT}/", "")
         page = for_readers(nbformat.reads(executed, 4))
@@ -73,8 +86,8 @@ def execute(notebook: Path) -> Path:
     print(f"{notebook.name} ...", end=" ", flush=True)
     begun, unfinished = time.monotonic(), executed.with_suffix(".unfinished.ipynb")
     given = {"runs_dir": str(DATA)} if "runs_dir: str" in notebook.read_text() else {}
-    given |= MORE.get(notebook.stem, {})
-    if notebook.stem in MORE:  # its data are made again, too
+    given |= GIVEN.get(notebook.stem, {})
+    if notebook.stem == COLLECTOR:  # its data are made again, too
         shutil.rmtree(DATA, ignore_errors=True)
     options = {"kernel_name": "python3", "progress_bar": False, "cwd": ROOT}
     options["extra_arguments"] = ["--log-level=40"]  # no warning that this machine could listen
@@ -86,10 +99,14 @@ def execute(notebook: Path) -> Path:
 
 def write_sources(notebooks: list[Path]) -> None:
     """What Sphinx reads, in the project's own layout, so that links between pages hold in both."""
-    for folder in ("docs", "results"):
-        kept = shutil.ignore_patterns("*.py", "*.css", "__pycache__")
-        shutil.copytree(ROOT / folder, SOURCE / folder, ignore=kept, dirs_exist_ok=True)
-    contents = CONTENTS.format(notebooks="\n".join(f"notebooks/{each.stem}" for each in notebooks))
+    shutil.copytree(ROOT / "results", SOURCE / "results", dirs_exist_ok=True)
+    reference = [page for page in REFERENCE if (ROOT / f"{page}.md").exists()]
+    for page in reference:
+        write(SOURCE / f"{page}.md", (ROOT / f"{page}.md").read_text())
+    contents = CONTENTS.format(
+        notebooks="\n".join(f"notebooks/{each.stem}" for each in notebooks),
+        reference="\n".join(reference),
+    )
     write(SOURCE / "index.md", (ROOT / "README.md").read_text() + contents)
     write_api()
 

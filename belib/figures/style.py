@@ -12,7 +12,6 @@ import numpy as np
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap, to_rgba
-from matplotlib.figure import Figure
 
 ALPHAS = (0.2, 0.5, 0.7, 0.9, 1.5, 2.0, 3.0, 5.0)
 QS = (0.2, 0.5, 0.7, 0.9, 1.1, 2.0, 3.0, 5.0)
@@ -94,9 +93,10 @@ def caption(axes: Axes, text: str) -> None:
     figure, text = axes.figure.get_figure(root=True), " ".join(text.split())
     lines = textwrap.fill(text, int(figure.get_figwidth() * 11))
     figure.text(0.01, -0.02, lines, va="top", fontsize=12, color="0.25")
-    describe(figure, text)
+    describe(axes, text)
 
 
-def describe(figure: Figure, text: str) -> None:
+def describe(axes: Axes, text: str) -> None:
     """What a notebook and the pages made of it say to those who cannot see a figure."""
-    figure._repr_mimebundle_ = lambda **_: ({}, {"image/png": {"alt": text}})  # IPython's protocol
+    bundle = {}, {"image/png": {"alt": text}}  # data and metadata, by IPython's protocol
+    vars(axes.figure.get_figure(root=True))["_repr_mimebundle_"] = lambda **_: bundle

@@ -63,17 +63,19 @@ def main() -> int:
     notebooks = sorted((ROOT / "notebooks").glob("*.ipynb"))
     if not (ROOT / "results" / "laptop").exists():  # the tables that the report reads
         notebooks = [notebook for notebook in notebooks if notebook.stem != REPORT]
-    for notebook in notebooks:
-        executed = execute(notebook).read_text().replace(f"{ROOT}/", "")
-        page = for_readers(nbformat.reads(executed, 4))
-        write(SOURCE / "notebooks" / notebook.name, nbformat.writes(page))
-    write_sources(notebooks)
+    executed = [execute(notebook) for notebook in notebooks]
+    for made in (SOURCE, SITE):  # without pages of what is no longer there
+        shutil.rmtree(made, ignore_errors=True)
+    write_sources(executed)
     options = ["-W", "--keep-going", "-q", "-c", str(ROOT / "docs")]  # a warning is a fault
     if code := sphinx([*options, str(SOURCE), str(SITE)]):
         return code
     found = faults(SITE)
-    print(*found, sep="\n")
-    print(f"{SITE / 'index.html'}: {len(found)} faults, {time.monotonic() - begun:.0f} s")
+    print(
+        *found,
+        f"{SITE / 'index.html'}: {len(found)} faults, {time.monotonic() - begun:.0f} s",
+        sep="\n",
+    )
     return len(found)
 
 
@@ -97,14 +99,17 @@ def execute(notebook: Path) -> Path:
     return executed
 
 
-def write_sources(notebooks: list[Path]) -> None:
+def write_sources(executed: list[Path]) -> None:
     """What Sphinx reads, in the project's own layout, so that links between pages hold in both."""
-    shutil.copytree(ROOT / "results", SOURCE / "results", dirs_exist_ok=True)
+    for notebook in executed:
+        page = for_readers(nbformat.reads(notebook.read_text().replace(f"{ROOT}/", ""), 4))
+        write(SOURCE / "notebooks" / notebook.name, nbformat.writes(page))
+    shutil.copytree(ROOT / "results", SOURCE / "results")
     reference = [page for page in REFERENCE if (ROOT / f"{page}.md").exists()]
     for page in reference:
         write(SOURCE / f"{page}.md", (ROOT / f"{page}.md").read_text())
     contents = CONTENTS.format(
-        notebooks="\n".join(f"notebooks/{each.stem}" for each in notebooks),
+        notebooks="\n".join(f"notebooks/{each.stem}" for each in executed),
         reference="\n".join(reference),
     )
     write(SOURCE / "index.md", (ROOT / "README.md").read_text() + contents)
@@ -129,10 +134,9 @@ def write_api() -> None:
 
 
 def write(page: Path, text: str) -> None:
-    """Write a page, unless it says that already: Sphinx reads again what is newer."""
-    writable_folder(page.parent)
-    if not page.exists() or page.read_text() != text:
-        page.write_text(text)
+    """Write a page in a folder that may not be there yet."""
+    page.parent.mkdir(parents=True, exist_ok=True)
+    page.write_text(text)
 
 
 if __name__ == "__main__":

@@ -121,7 +121,8 @@ def _not_there(name: str, known: Iterable[str]) -> str:
 def primal_task(domain: str) -> str:
     """The task whose reward is stored at collection; ValueError for an unknown domain."""
     if domain not in DOMAINS:
-        raise ValueError(f"dm_control's suite has no domain {_not_there(domain, DOMAINS)}")
+        near = _not_there(domain, DOMAINS)
+        raise ValueError(f"dm_control's suite has no domain {near}, and none was registered")
     return PRIMAL_TASKS.get(domain, f"{domain}_{next(iter(DOMAINS[domain]))}")
 
 

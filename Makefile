@@ -29,7 +29,8 @@ quickstart: .venv
 
 test: .venv
 	rm -rf runs/test
-	$(BIN)/pytest -q --nbmake --doctest-modules belib tests notebooks
+	$(BIN)/pytest -q --doctest-modules belib
+	$(BIN)/pytest -q --nbmake tests notebooks
 
 # With the packages that some of these tests compare with; what is missing is said.
 test-slow: .venv

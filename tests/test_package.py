@@ -111,6 +111,12 @@ def test_notebooks_and_readme_use_public_modules_and_names_alone():
         assert not name.startswith("_")
 
 
+def test_scales_are_read_from_where_a_wheel_has_them_too():
+    for path in ROOT.glob("belib/**/*.py"):
+        if path.name != "paths.py":
+            assert not re.search(r'ROOT\b.*"params', path.read_text()), f"{path}: use paths.PARAMS"
+
+
 @pytest.mark.slow
 def test_types_are_right():
     pytest.importorskip("pyright", reason="the extra belib[types] is not installed")

@@ -1,5 +1,5 @@
 # make quickstart: collect, learn, look.  make grid: the whole experiment.  make lab: JupyterLab.
-# make test: what CI runs.
+# make test: what CI runs.  make gallery: a site of executed notebooks and documentation.
 PYTHON ?= python3.11
 BIN := .venv/bin
 OUT := runs/quickstart
@@ -12,7 +12,7 @@ PROFILE ?= local
 GRID = --scale $(SCALE) --profile $(PROFILE) --only '$(ONLY)' $(if $(CORES),--cores $(CORES)) \
 	$(if $(GPUS),--gpus $(GPUS)) $(if $(RUNS_DIR),--runs-dir '$(RUNS_DIR)')
 
-.PHONY: quickstart grid grid-plan tables report test test-slow test-browser types bench lab format clean
+.PHONY: quickstart grid grid-plan tables report test test-slow test-browser types bench gallery lab format clean
 
 # Packages are compiled at their first import, which takes less time than all of them at once.
 unexport PYTHONDONTWRITEBYTECODE
@@ -75,10 +75,16 @@ types: .venv
 	$(BIN)/pip install --quiet --no-compile -c constraints.txt -e '.[types]'
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
-# Notebook 03 in JupyterLab, in a headless Chromium of the system's; skipped where there is none.
+# Notebook 03 in JupyterLab, in a headless Chromium of the system's, and the gallery if it was made;
+# skipped where there is no Chromium.
 test-browser: .venv
 	-$(BIN)/pip install --quiet --no-compile -c constraints.txt -e '.[test,browser]'
 	$(BIN)/pytest -q -rs -m browser tests/browser
+
+# Executes what has changed since the last time; all of it takes about 5 minutes on 2 cores.
+gallery: .venv
+	$(BIN)/pip install --quiet --no-compile -c constraints.txt -e '.[gallery]'
+	$(BIN)/python docs/gallery.py
 
 # The folder .jupyter turns JupyterLab's question about news off; a user's own settings come first.
 lab: .venv

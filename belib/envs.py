@@ -4,7 +4,7 @@ import functools
 import os
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import mujoco
@@ -25,6 +25,11 @@ PhysicsError = control.PhysicsError
 
 # The pretraining task whose reward stands in the episode files (URLB's choice).
 PRIMAL_TASKS = {"walker": "walker_stand", "quadruped": "quadruped_walk"}
+
+DOMAINS: dict[str, Mapping[str, Callable[..., Any]]] = {
+    domain: getattr(suite, domain).SUITE for domain in suite.TASKS_BY_DOMAIN
+}
+"""The tasks of each domain, by functions that make dm_control's environments: see `register`."""
 
 # What URLB's custom environments have and dm_control's suite does not.
 _ONLY_IN_URLB = (
@@ -65,9 +70,43 @@ class TimeStep(NamedTuple):
     last: bool
 
 
+def register(domain: str, tasks: Mapping[str, Callable[..., Any]]) -> None:
+    """Make a domain of your own known, for as long as this process lives.
+
+    Args:
+        domain: its name, in datasets' folders and, before `_`, in its tasks' names.
+        tasks: the environments by their tasks' names, the primal task first. Each is a function as
+            in dm_control's suite, `make(random=None, environment_kwargs=None)`, that returns a
+            `dm_control.rl.control.Environment` whose task keeps its random numbers in `random`
+            (as `dm_control.suite.base.Task` does) and has bounded actions. A module in the suite's
+            manner has them in its `SUITE`.
+
+    Raises ValueError for a name that is taken (restart Python to change a domain), or is no name.
+    """
+    for name in (domain, *tasks):
+        if not name.isidentifier():
+            raise ValueError(f"names of domains and tasks must be identifiers, got {name!r}")
+    if not tasks:
+        raise ValueError(f"tasks of {domain} must be at least one, got none")
+    full = (f"{domain}_{task}" for task in tasks)
+    taken = {domain} & set(DOMAINS) or set(full) & set(_tasks())
+    if taken:
+        raise ValueError(f"names of domain and tasks must be new, got {', '.join(taken)}")
+    DOMAINS[domain] = dict(tasks)
+
+
+def is_registered(domain: str) -> bool:
+    """Whether a domain is this process's own, of which other processes know nothing."""
+    return domain not in suite.TASKS_BY_DOMAIN
+
+
+def _tasks() -> dict[str, tuple[str, str]]:
+    return {f"{domain}_{name}": (domain, name) for domain in DOMAINS for name in DOMAINS[domain]}
+
+
 def split_task(task: str) -> tuple[str, str]:
-    """`walker_stand` -> (`walker`, `stand`); ValueError for a task that dm_control lacks."""
-    names = {f"{domain}_{name}": (domain, name) for domain, name in suite.ALL_TASKS}
+    """`walker_stand` -> (`walker`, `stand`); ValueError for a task that is not known."""
+    names = _tasks()
     if task not in names:
         raise ValueError(f"dm_control's suite has no task {_not_there(task, names)}")
     return names[task]
@@ -81,10 +120,10 @@ def _not_there(name: str, known: Iterable[str]) -> str:
 
 def primal_task(domain: str) -> str:
     """The task whose reward is stored at collection; ValueError for an unknown domain."""
-    if domain not in suite.TASKS_BY_DOMAIN:
-        near = _not_there(domain, suite.TASKS_BY_DOMAIN)
-        raise ValueError(f"dm_control's suite has no domain {near}")
-    return PRIMAL_TASKS.get(domain, f"{domain}_{suite.TASKS_BY_DOMAIN[domain][0]}")
+    if domain not in DOMAINS:
+        near = _not_there(domain, DOMAINS)
+        raise ValueError(f"dm_control's suite has no domain {near}, and none was registered")
+    return PRIMAL_TASKS.get(domain, f"{domain}_{next(iter(DOMAINS[domain]))}")
 
 
 @functools.cache
@@ -94,7 +133,7 @@ def domain_tasks(domain: str) -> tuple[str, ...]:
     Quadruped's `escape` and `fetch` have a terrain and a ball that its `walk` and `run` lack.
     """
     signature = _signature(_model_and_reward(primal_task(domain)))
-    tasks = (f"{domain}_{name}" for name in suite.TASKS_BY_DOMAIN[domain])
+    tasks = (f"{domain}_{name}" for name in DOMAINS[domain])
     return tuple(task for task in tasks if _signature(_model_and_reward(task)) == signature)
 
 
@@ -116,10 +155,10 @@ def observation_names(domain: str) -> list[str]:
 
 
 class Environment:
-    """One task of dm_control's suite, seeded, with actions in [-1, 1].
+    """One task of dm_control's suite or of a registered domain, seeded, with actions in [-1, 1].
 
     Args:
-        task: `walker_stand`, `quadruped_run`, any task of the suite.
+        task: `walker_stand`, `quadruped_run`, any task of the suite or of a registered domain.
         seed: of the starting states.
     """
 
@@ -239,9 +278,9 @@ class TaskRewards:
 
 
 def _load(task: str, seed: int, *, flat: bool = True) -> Any:
-    random = {"random": np.random.RandomState(seed % 2**32)}
-    options = {"flat_observation": flat}
-    return suite.load(*split_task(task), task_kwargs=random, environment_kwargs=options)
+    domain, name = split_task(task)
+    random = np.random.RandomState(seed % 2**32)
+    return DOMAINS[domain][name](random=random, environment_kwargs={"flat_observation": flat})
 
 
 @functools.cache

@@ -8,6 +8,8 @@ the k nearest neighbours in representation space.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -15,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from belib.knn import is_tensor
-from belib.weighting import check_positive
+from belib.weighting import check_positive, prelec_beta
 
 if TYPE_CHECKING:  # torch takes seconds to import, and arrays can do without it
     from torch import Tensor
@@ -152,3 +154,27 @@ def _library(distance: object) -> tuple[Any, Any]:
         return torch, distance
     array = np.asarray(distance)
     return np, array if array.dtype.kind == "f" else array.astype(np.float64)
+
+
+class Objective(NamedTuple):
+    """What an APT agent estimates, and is therefore paid."""
+
+    reward: Callable[[Any], Callable]
+    """From a `PretrainConfig` to its reward of distances R, a tensor of any shape."""
+    parameter: str | None = None
+    """The setting, `alpha` or `q`, that the reward depends on; the dataset's name has its value."""
+
+
+OBJECTIVES = {
+    "behavioral": Objective(
+        lambda config: partial(
+            behavioral_reward,
+            alpha=config.alpha,
+            beta=prelec_beta(config.alpha, config.representation_dim),
+        ),
+        parameter="alpha",
+    ),
+    "renyi": Objective(lambda config: partial(renyi_reward, q=config.q), parameter="q"),
+    "shannon": Objective(lambda config: shannon_reward),
+}
+"""The rewards of distances that a configuration can name. A line here makes a new objective."""

@@ -3,10 +3,11 @@ import copy
 import pytest
 import torch
 
-from belib.agents.apt import APT, reward_function
+from belib.agents.apt import APT
 from belib.config import OfflineConfig, PretrainConfig
 from belib.offline.td3 import TD3
 from belib.replay import Batch
+from belib.rewards import OBJECTIVES
 
 OBS, ACTION = 5, 2
 
@@ -113,7 +114,7 @@ def test_apt_rewards_the_mean_distance_with_self_counted():
     representation = agent.icm.trunk(data.obs)[0].detach().double()
     distances = torch.cdist(representation, representation).fill_diagonal_(0)
     mean = distances.sort(-1).values[:, :4].mean(-1)
-    expected = reward_function(agent.config)(mean)
+    expected = OBJECTIVES[agent.config.objective].reward(agent.config)(mean)
     found, _ = agent.intrinsic_reward(data.obs)
     torch.testing.assert_close(found[0].double(), expected, rtol=1e-4, atol=1e-7)
 

@@ -10,7 +10,7 @@ from belib.agents.apt import APT
 from belib.agents.ddpg import DDPG
 from belib.agents.rnd import RND, RunningMoments
 from belib.agents.smm import SMM
-from belib.config import OBJECTIVES, PretrainConfig
+from belib.config import PretrainConfig, objectives
 from belib.replay import Batch
 
 OBS, ACTION, SKILLS, SIZE = 5, 2, 3, 32
@@ -205,7 +205,7 @@ def test_ddpg_learns_from_the_rewards_in_replay():
 
 
 def test_every_objective_is_explained_with_its_numbers():
-    told = {o: explain(PretrainConfig(objective=o)) for o in OBJECTIVES if o != "task"}
+    told = {o: explain(PretrainConfig(objective=o)) for o in objectives() if o != "task"}
     assert r"\beta = (\log 512)^{1 - \alpha} = 2.498" in told["behavioral"]
     assert "grows with $R$ everywhere" in told["behavioral"]
     # The representation is in (-1, 1)^512, where no distance exceeds 2 sqrt(512) = 45.3.

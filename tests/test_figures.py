@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
@@ -183,3 +185,17 @@ def test_reward_map_rings_the_best_paid_tenth():
     below, above = figures.reward_map(states, [0.5, 5.0], 2)
     assert below.collections[1].get_offsets()[:, 0].min() == 91  # the most novel
     assert above.collections[1].get_offsets()[:, 0].max() == 10  # beyond the peak nothing pays
+
+
+def test_a_notebook_keeps_the_caption_as_alternative_text():
+    """Through the formatters that IPython shows figures with."""
+    from IPython.core.formatters import DisplayFormatter
+    from IPython.core.pylabtools import select_figure_formats
+
+    _, ax = plt.subplots()
+    figures.caption(ax, "Blue is\n  higher.")
+    shell = SimpleNamespace(display_formatter=DisplayFormatter())
+    select_figure_formats(shell, {"png"})
+    data, metadata = shell.display_formatter.format(ax.figure)
+    assert "image/png" in data
+    assert metadata["image/png"]["alt"] == "Blue is higher."

@@ -1,6 +1,7 @@
 """The house's rules: floors, names written once, notebooks in their skeleton."""
 
 import ast
+import itertools
 import json
 import re
 import subprocess
@@ -16,8 +17,9 @@ from belib.paths import ROOT
 FLOORS = (
     {"weighting", "paths", "streams", "machine", "statistics", "fast_rewards"},
     {"knn"},
-    {"config", "quadrature", "estimators"},
-    {"entropy", "convergence", "envs", "networks", "runs", "rewards", "replay", "results"},
+    {"quadrature", "estimators", "rewards"},
+    {"entropy", "convergence", "config"},
+    {"envs", "networks", "runs", "replay", "results"},
     {"datasets", "actor_critic", "maximizers"},
     {"agents", "offline", "engine"},
     {"training", "coverage"},
@@ -110,6 +112,16 @@ def test_notebooks_begin_with_the_skeletons_heading(notebook):
     everything = "".join("".join(cell["source"]) for cell in notebook["cells"])
     for heading in ("## Checks", "## Against the paper", "## What comes next"):
         assert heading in everything, heading
+
+
+def test_notebooks_headings_are_in_order(notebook):
+    text = "\n".join(
+        "".join(c["source"]) for c in notebook["cells"] if c["cell_type"] == "markdown"
+    )
+    levels = [len(marks) for marks in re.findall(r"^(#+) ", text, re.MULTILINE)]
+    assert levels[0] == 1
+    assert set(levels[1:]) <= {2, 3}
+    assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
 
 
 def test_the_first_code_cell_holds_the_parameters_and_nothing_else(notebook):

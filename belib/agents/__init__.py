@@ -1,9 +1,10 @@
 """Reward-free agents that collect data, as URLB has them."""
 
+import inspect
 import math
 
 from belib.config import PretrainConfig
-from belib.rewards import peak_distance
+from belib.rewards import OBJECTIVES, peak_distance
 from belib.weighting import prelec_beta
 
 _APT = (
@@ -36,7 +37,16 @@ def explain(config: PretrainConfig) -> str:
     beta = prelec_beta(config.alpha, config.representation_dim)
     itself = ", itself among them," if config.convention == "urlb" else ""
     numbers = {**vars(config), "beta": beta, "bend": _bend(config, beta), "itself": itself}
-    return _TEXTS[config.objective].format(**numbers)
+    return (_TEXTS.get(config.objective) or _own_text(config)).format(**numbers)
+
+
+def _own_text(config: PretrainConfig) -> str:
+    """For an objective that is not ours: its name, its parameter and its function's summary."""
+    parameter = "" if config.parameter is None else f", parameter {config.parameter:g}"
+    reward = OBJECTIVES[config.objective].reward(config)
+    summary = (inspect.getdoc(getattr(reward, "func", reward)) or "").partition("\n\n")[0]
+    words = f"**{config.objective}{parameter}.** {summary}".replace("{", "{{").replace("}", "}}")
+    return f"{words} {_APT}"
 
 
 def _bend(config: PretrainConfig, beta: float) -> str:

@@ -5,8 +5,7 @@ its batch, in a representation that an intrinsic curiosity module learns. The st
 what else URLB does is in `belib.agents.ddpg`.
 """
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
@@ -17,19 +16,8 @@ from belib.config import PretrainConfig
 from belib.knn import knn_distances
 from belib.networks import Trunk, mlp
 from belib.replay import Batch
-from belib.rewards import behavioral_reward, renyi_reward, shannon_reward
+from belib.rewards import OBJECTIVES
 from belib.streams import Streams
-from belib.weighting import prelec_beta
-
-
-def reward_function(config: PretrainConfig) -> Callable[[Tensor], Tensor]:
-    """The reward of distances that a config's objective names."""
-    if config.objective == "behavioral":
-        beta = prelec_beta(config.alpha, config.representation_dim)
-        return partial(behavioral_reward, alpha=config.alpha, beta=beta)
-    if config.objective == "renyi":
-        return partial(renyi_reward, q=config.q)
-    return shannon_reward
 
 
 class APT(Explorer):
@@ -41,7 +29,7 @@ class APT(Explorer):
         sizes = (obs_dim, action_dim, config.representation_dim, config.hidden_dim)
         self.icm = ICM(self.streams, *sizes)
         self.optimizers["icm"] = self.adam(self.icm)
-        self.rewards = [reward_function(config) for config in configs]
+        self.rewards = [OBJECTIVES[config.objective].reward(config) for config in configs]
 
     def update_representation(self, batch: Batch) -> Metrics:
         """Train the representation to predict a later state, and the action that led there."""

@@ -18,9 +18,9 @@ from belib import machine, paths
 from belib.config.checks import check_parameters as check_parameters
 from belib.config.checks import check_type
 from belib.config.checks import unknown_name as unknown_name
+from belib.rewards import OBJECTIVES
 
-EXPLORING = ("behavioral", "renyi", "shannon", "rnd", "smm")
-OBJECTIVES = (*EXPLORING, "random", "task")
+EXPLORING = (*OBJECTIVES, "rnd", "smm")
 ALGORITHMS = ("td3", "td3_bc", "bc", "cql", "crr")
 CONVENTIONS = ("exorl", "standard")
 CRR_WEIGHTS = ("indicator", "exp", "identity")
@@ -37,6 +37,11 @@ def one_of(values: Iterable[str]) -> tuple[str, Callable[[str], bool]]:
     """The rule that a value is one of `values`."""
     values = tuple(values)
     return "one of " + ", ".join(values), lambda value: value in values
+
+
+def objectives() -> tuple[str, ...]:
+    """All that a dataset can be collected for: rewards of distances, other agents, none, a task."""
+    return (*OBJECTIVES, "rnd", "smm", "random", "task")
 
 
 def setting(default: Any, meaning: str, *, unit: str = "", source: str, rule: Any = None) -> Any:
@@ -153,9 +158,7 @@ class PretrainConfig(LearnerConfig):
     STAGE: ClassVar[str] = "04_pretrain"
     MEMBER_FIELDS: ClassVar[tuple[str, ...]] = ("objective", "alpha", "q", "task", "seed")
 
-    objective: str = setting(
-        "behavioral", "what the intrinsic reward estimates", source="s. 4", rule=one_of(OBJECTIVES)
-    )
+    objective: str = setting("behavioral", "what the intrinsic reward estimates", source="s. 4")
     alpha: float = setting(
         0.5, "Prelec's alpha, of the behavioral objective", source="section 5", rule=POSITIVE
     )
@@ -215,6 +218,9 @@ class PretrainConfig(LearnerConfig):
 
     def __post_init__(self):
         super().__post_init__()
+        if self.objective not in objectives():  # which may have grown since this class was made
+            words = ", ".join(objectives())
+            raise ValueError(f"objective must be one of {words}, got {self.objective!r}")
         if self.k >= self.batch_size:
             raise ValueError(f"k must be below batch_size = {self.batch_size}, got {self.k}")
         if (self.objective == "task") != bool(self.task):
@@ -230,13 +236,18 @@ class PretrainConfig(LearnerConfig):
     @property
     def unused_fields(self) -> tuple[str, ...]:
         """The parameters of other objectives."""
-        own = {"behavioral": "alpha", "renyi": "q"}
-        return tuple(name for objective, name in own.items() if objective != self.objective)
+        return tuple(name for name in ("alpha", "q") if name != self._own)
 
     @property
     def parameter(self) -> float | None:
         """The objective's own parameter: alpha, q, or None."""
-        return {"behavioral": self.alpha, "renyi": self.q}.get(self.objective)
+        return getattr(self, self._own) if self._own else None
+
+    @property
+    def _own(self) -> str | None:
+        """The name of the objective's own parameter."""
+        known = OBJECTIVES.get(self.objective)
+        return known.parameter if known else None
 
     @property
     def dataset(self) -> str:

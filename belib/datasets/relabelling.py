@@ -15,7 +15,7 @@ import numpy as np
 from belib import paths
 from belib.datasets.dataset import Dataset
 from belib.datasets.episodes import DatasetError, parse_name, read_arrays, read_episode
-from belib.envs import TaskRewards, domain_tasks, primal_task
+from belib.envs import TaskRewards, domain_tasks, is_registered, primal_task
 
 CACHE = "relabelled"
 
@@ -70,7 +70,8 @@ def relabelled(dataset: Dataset, processes: int | None = None) -> list[np.ndarra
         missing = [i for i, rewards in enumerate(found) if rewards is None]
         rows = sum(parse_name(dataset.files[i])[1] for i in missing)
         if processes is None:
-            processes = joblib.cpu_count() if rows >= _WORTH_PROCESSES else 1
+            large = rows >= _WORTH_PROCESSES and not is_registered(dataset.domain)
+            processes = joblib.cpu_count() if large else 1
         label = joblib.delayed(partial(_label, dataset.domain, _collected_here(dataset)))
         work = (label(dataset.files[i], keys[i], folder) for i in missing)
         computed = iter(joblib.Parallel(processes)(work))

@@ -14,6 +14,7 @@ from belib.datasets import Dataset
 from belib.envs import observation_names
 from belib.figures.style import (
     OUTSIDE,
+    describe,
     objective_color,
     objective_label,
     objective_marker,
@@ -152,4 +153,5 @@ def frame_strip(frames: Sequence[np.ndarray]) -> Axes:
     _, ax = plt.subplots(figsize=(13, 13 * frames[0].shape[0] / (len(frames) * 240)))
     ax.imshow(np.concatenate(frames, 1))
     ax.set_axis_off()
+    describe(ax, f"{len(frames)} rendered frames, side by side in the order of time.")
     return ax

@@ -62,12 +62,14 @@ def objective_color(objective: str | None, parameter: float | None = None) -> tu
 
 
 def objective_label(objective: str, parameter: float | None = None) -> str:
-    """`BE α = 0.5`, `RE q = 2`, `SE`, `random actions`."""
+    """`BE α = 0.5`, `RE q = 2`, `SE`, `random actions`; others by their names."""
     symbols = {"behavioral": "BE α", "renyi": "RE q"}
     if objective in symbols:
         return f"{symbols[objective]} = {parameter:g}"
     names = {"shannon": "SE", "rnd": "RND", "smm": "SMM", "random": "random actions"}
-    return names.get(objective, "online" if objective == "task" else str(objective))
+    names |= {"task": "online"}
+    own = "" if parameter is None or np.isnan(parameter) else f" {parameter:g}"
+    return names.get(objective, f"{objective}{own}")
 
 
 def objective_marker(objective: str | None) -> str:
@@ -84,8 +86,17 @@ def objective_order(objective: str | None, parameter: float | None = None) -> tu
 
 
 def caption(axes: Axes, text: str) -> None:
-    """Write the caption under the figure: the claim, how to read it, n, seeds, bars, scale."""
-    figure = axes.figure.get_figure(root=True)
-    width = int(figure.get_figwidth() * 11)
-    lines = textwrap.fill(" ".join(text.split()), width)
+    """Write the caption under the figure: the claim, how to read it, n, seeds, bars, scale.
+
+    Notebooks keep it as the picture's alternative text, too.
+    """
+    figure, text = axes.figure.get_figure(root=True), " ".join(text.split())
+    lines = textwrap.fill(text, int(figure.get_figwidth() * 11))
     figure.text(0.01, -0.02, lines, va="top", fontsize=12, color="0.25")
+    describe(axes, text)
+
+
+def describe(axes: Axes, text: str) -> None:
+    """What a notebook and the pages made of it say to those who cannot see a figure."""
+    bundle = {}, {"image/png": {"alt": text}}  # data and metadata, by IPython's protocol
+    vars(axes.figure.get_figure(root=True))["_repr_mimebundle_"] = lambda **_: bundle

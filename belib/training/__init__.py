@@ -18,9 +18,10 @@ import torch
 from tqdm.auto import tqdm
 
 from belib import datasets, envs, machine, paths, results, runs
-from belib.config import OfflineConfig, PretrainConfig
+from belib.config import EXPLORING, OfflineConfig, PretrainConfig
+from belib.rewards import OBJECTIVES
 from belib.training import loop
-from belib.training.collection import AGENTS, Collection
+from belib.training.collection import Collection, agent_of
 from belib.training.evaluation import Evaluator
 from belib.training.learning import Learning, check_data, identity, offline_folder
 from belib.training.online import evaluate_online
@@ -67,8 +68,8 @@ def pretrain(
     folders = [datasets.dataset_folder(runs_dir, c.domain, c.dataset) for c in configs]
     runs.check_folders(folders, configs)
     members = list(zip(configs, folders, strict=True))
-    for agent in dict.fromkeys(AGENTS[config.objective] for config in configs):
-        group = [pair for pair in members if AGENTS[pair[0].objective] is agent]
+    for agent in dict.fromkeys(agent_of(config.objective) for config in configs):
+        group = [pair for pair in members if agent_of(pair[0].objective) is agent]
         _collect(group, checkpoint_minutes=checkpoint_minutes, progress=progress)
     return folders
 
@@ -167,8 +168,8 @@ def train_groups(
     A card has them one after another: members fill it. Groups differ in what members cannot:
     dataset, algorithm, sizes. Returns all their results.
     """
-    on_card = machine.device().type == "cuda"
-    processes = 1 if on_card else min(len(groups), os.cpu_count() or 1)
+    together = machine.device().type == "cuda" or not _known_elsewhere(groups)
+    processes = 1 if together else min(len(groups), os.cpu_count() or 1)
     options: dict[str, Any] = {"mp_context": multiprocessing.get_context("spawn")}
     options |= {"initializer": torch.set_num_threads}
     options |= {"initargs": (machine.threads_each(processes),)}
@@ -177,6 +178,12 @@ def train_groups(
         found = pool.map(train, groups) if processes > 1 else map(train, groups)
         tables = tqdm(found, total=len(groups), desc="learning", unit=" groups")
         return pd.concat(tables, ignore_index=True)
+
+
+def _known_elsewhere(groups: Sequence[Sequence[OfflineConfig]]) -> bool:
+    """Whether another process can do the work: what this one added to ours exists only here."""
+    ours = OBJECTIVES.keys() <= set(EXPLORING)
+    return ours and not any(envs.is_registered(c.domain) for group in groups for c in group)
 
 
 def evaluate_baselines(

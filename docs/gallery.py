@@ -1,0 +1,143 @@
+"""The site of `make gallery`: notebooks at smoke size, the API, the data format, the results.
+
+    python docs/gallery.py    # writes runs/gallery/site, which opens from its files
+
+A notebook is executed again when it, `belib` or `params` has changed. Pages that would load
+anything from a network, point to nothing, or lack a figure end the build.
+"""
+
+import shutil
+import sys
+import time
+from pathlib import Path
+
+import nbformat
+import papermill
+from check_site import faults
+from pages import for_readers
+from sphinx.cmd.build import main as sphinx
+
+import belib
+from belib.paths import ROOT, writable_folder
+
+GALLERY = ROOT / "runs" / "gallery"
+SOURCE, SITE, DATA = GALLERY / "source", GALLERY / "site", GALLERY / "data"
+
+COLLECTOR, REPORT = "04_pretrain", "07_report"
+GIVEN = {
+    COLLECTOR: {"compare": ["shannon", "rnd", "smm"]},  # more to look at, in 05 and 06 as well
+    REPORT: {"to": "runs/gallery/report"},
+}
+"""Parameters that are not the notebooks' own defaults, beside `runs_dir`."""
+
+REFERENCE = (
+    "docs/running",
+    "docs/datasets",
+    "workflow/README",
+    "results/README",
+    "CONTRIBUTING",
+    "CHANGELOG",
+)
+
+CONTENTS = """
+```{{toctree}}
+:hidden:
+:caption: Notebooks
+
+{notebooks}
+```
+
+```{{toctree}}
+:hidden:
+:caption: Reference
+
+{reference}
+api/index
+```
+"""
+
+
+def main() -> int:
+    """Build and check the site; the number of what is wrong with it."""
+    begun = time.monotonic()
+    notebooks = sorted((ROOT / "notebooks").glob("*.ipynb"))
+    if not (ROOT / "results" / "laptop").exists():  # the tables that the report reads
+        notebooks = [notebook for notebook in notebooks if notebook.stem != REPORT]
+    executed = [execute(notebook) for notebook in notebooks]
+    for made in (SOURCE, SITE):  # without pages of what is no longer there
+        shutil.rmtree(made, ignore_errors=True)
+    write_sources(executed)
+    options = ["-W", "--keep-going", "-q", "-c", str(ROOT / "docs")]  # a warning is a fault
+    if code := sphinx([*options, str(SOURCE), str(SITE)]):
+        return code
+    found = faults(SITE)
+    print(
+        *found,
+        f"{SITE / 'index.html'}: {len(found)} faults, {time.monotonic() - begun:.0f} s",
+        sep="\n",
+    )
+    return len(found)
+
+
+def execute(notebook: Path) -> Path:
+    """The executed notebook: as it is, unless it is older than the notebook and what that calls."""
+    executed = writable_folder(GALLERY / "executed") / notebook.name
+    causes = [notebook, *ROOT.glob("belib/**/*.py"), *ROOT.glob("params/*.yaml")]
+    if executed.exists() and executed.stat().st_mtime > max(c.stat().st_mtime for c in causes):
+        return executed
+    print(f"{notebook.name} ...", end=" ", flush=True)
+    begun, unfinished = time.monotonic(), executed.with_suffix(".unfinished.ipynb")
+    given = {"runs_dir": str(DATA)} if "runs_dir: str" in notebook.read_text() else {}
+    given |= GIVEN.get(notebook.stem, {})
+    if notebook.stem == COLLECTOR:  # its data are made again, too
+        shutil.rmtree(DATA, ignore_errors=True)
+    options = {"kernel_name": "python3", "progress_bar": False, "cwd": ROOT}
+    options["extra_arguments"] = ["--log-level=40"]  # no warning that this machine could listen
+    papermill.execute_notebook(str(notebook), str(unfinished), given, **options)
+    unfinished.replace(executed)
+    print(f"{time.monotonic() - begun:.0f} s", flush=True)
+    return executed
+
+
+def write_sources(executed: list[Path]) -> None:
+    """What Sphinx reads, in the project's own layout, so that links between pages hold in both."""
+    for notebook in executed:
+        page = for_readers(nbformat.reads(notebook.read_text().replace(f"{ROOT}/", ""), 4))
+        write(SOURCE / "notebooks" / notebook.name, nbformat.writes(page))
+    shutil.copytree(ROOT / "results", SOURCE / "results")
+    reference = [page for page in REFERENCE if (ROOT / f"{page}.md").exists()]
+    for page in reference:
+        write(SOURCE / f"{page}.md", (ROOT / f"{page}.md").read_text())
+    contents = CONTENTS.format(
+        notebooks="\n".join(f"notebooks/{each.stem}" for each in executed),
+        reference="\n".join(reference),
+    )
+    write(SOURCE / "index.md", (ROOT / "README.md").read_text() + contents)
+    write_api()
+
+
+def write_api() -> None:
+    """A page a public module; a package with `__all__` speaks for its modules."""
+    pages = []
+    for path in sorted(ROOT.glob("belib/**/*.py")):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        package = path.parent / "__init__.py"
+        told = path != package and len(parts) > 2 and "__all__" in package.read_text()
+        if parts[1] not in belib.__all__ or parts[-1] == "__main__" or told:
+            continue
+        name = ".".join(part for part in parts if part != "__init__")
+        automodule = f"```{{eval-rst}}\n.. automodule:: {name}\n   :members:\n```\n"
+        write(SOURCE / "api" / f"{name}.md", f"# {name}\n\n{automodule}")
+        pages.append(name)
+    listed = "\n".join(pages)
+    write(SOURCE / "api" / "index.md", f"# Modules\n\n```{{toctree}}\n{listed}\n```\n")
+
+
+def write(page: Path, text: str) -> None:
+    """Write a page in a folder that may not be there yet."""
+    page.parent.mkdir(parents=True, exist_ok=True)
+    page.write_text(text)
+
+
+if __name__ == "__main__":
+    sys.exit(min(main(), 1))

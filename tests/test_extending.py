@@ -1,0 +1,162 @@
+"""An objective and an environment of one's own go the whole way: collected, relabelled, learnt."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from dm_control import mujoco
+from dm_control.rl import control
+from dm_control.suite import base
+
+from belib import datasets, envs, figures, training
+from belib.agents import explain
+from belib.agents.apt import APT
+from belib.config import PretrainConfig
+from belib.rewards import OBJECTIVES, Objective
+
+SLIDER = """
+<mujoco>
+  <worldbody>
+    <body name="cart">
+      <joint name="slide" type="slide" axis="1 0 0" range="-1 1" limited="true" damping="1"/>
+      <geom size="0.1" mass="1"/>
+    </body>
+  </worldbody>
+  <actuator><motor joint="slide" gear="5" ctrlrange="-1 1" ctrllimited="true"/></actuator>
+</mujoco>
+"""
+
+
+class Reach(base.Task):
+    """Paid for being at a place on a rail."""
+
+    def __init__(self, place, random):
+        super().__init__(random)
+        self.place = place
+
+    def initialize_episode(self, physics):
+        physics.named.data.qpos["slide"] = self.random.uniform(-1, 1)
+        super().initialize_episode(physics)
+
+    def get_observation(self, physics):
+        return {"position": physics.data.qpos.copy(), "velocity": physics.data.qvel.copy()}
+
+    def get_reward(self, physics):
+        return float(np.exp(-4 * (physics.named.data.qpos["slide"][0] - self.place) ** 2))
+
+
+def reach(place, random=None, environment_kwargs=None):
+    physics = mujoco.Physics.from_xml_string(SLIDER)
+    return control.Environment(
+        physics,
+        Reach(place, random),
+        time_limit=2.0,
+        control_timestep=0.02,
+        **environment_kwargs or {},
+    )
+
+
+@pytest.fixture
+def rail(monkeypatch):
+    """A registered domain, which the other tests do not see."""
+    monkeypatch.setattr(envs, "DOMAINS", dict(envs.DOMAINS))
+    envs.register("rail", {"left": partial(reach, -0.5), "right": partial(reach, 0.5)})
+    yield "rail"
+    for remembered in (envs.domain_tasks, envs.domain_sizes, envs._model_and_reward):
+        remembered.cache_clear()
+
+
+@pytest.fixture
+def root(monkeypatch):
+    """An objective that pays roots of distances, of order q."""
+    monkeypatch.setitem(OBJECTIVES, "power", Objective(lambda c: partial(power, q=c.q), "q"))
+    return "power"
+
+
+def power(distance, *, q):
+    """R to the power {1/q}."""
+    return distance ** (1 / q)
+
+
+def test_a_domain_of_ones_own_is_collected_relabelled_and_learnt(
+    rail, small_pretrain, small_offline, tmp_path
+):
+    sizes = {"domain": rail, "num_steps": 400, "random_steps": 200}
+    (folder,) = training.pretrain(small_pretrain(**sizes), runs_dir=tmp_path, progress=False)
+    assert datasets.validate(folder) == []
+    dataset = datasets.load(folder)
+    assert [dataset.lengths, dataset.domain] == [[100] * 4, rail]
+    for column, task in enumerate(("rail_left", "rail_right")):
+        again = datasets.relabel(dataset, task)
+        recorded = datasets.task_rewards(dataset, [task])
+        assert max(abs(a - r[:, 0]).max() for a, r in zip(again, recorded, strict=True)) == 0, (
+            column
+        )
+    configs = [small_offline(domain=rail, task=f"rail_{side}") for side in ("left", "right")]
+    groups = [[config] for config in configs]  # side by side, were it not for this process's domain
+    assert set(training.train_groups(groups, runs_dir=tmp_path)["task"]) == set(
+        envs.domain_tasks(rail)
+    )
+    assert len(training.evaluate_baselines(configs, runs_dir=tmp_path)) == 4
+
+
+def test_actions_seeds_and_states_of_a_domain_of_ones_own(rail):
+    env, again = envs.Environment("rail_right", 3), envs.Environment("rail_right", 3)
+    assert np.array_equal(env.reset().obs, again.reset().obs)
+    state = env.state()
+    ahead = [env.step(np.ones(1)) for _ in range(5)]
+    again.restore(state)
+    assert all(np.array_equal(again.step(np.ones(1)).obs, each.obs) for each in ahead)
+    assert envs.observation_names(rail) == ["position", "velocity"]
+    assert envs.domain_sizes(rail) == {"observation": 2, "action": 1, "physics": 2}
+
+
+@pytest.mark.parametrize(
+    ("domain", "tasks", "message"),
+    [
+        ("walker", {"fly": reach}, "must be new, got walker"),
+        ("point", {"mass_easy": reach}, "must be new, got point_mass_easy"),
+        ("a/b", {"fly": reach}, "must be identifiers, got 'a/b'"),
+        ("rail", {}, "tasks of rail must be at least one"),
+    ],
+)
+def test_names_that_cannot_be_registered(domain, tasks, message):
+    with pytest.raises(ValueError, match=message):
+        envs.register(domain, tasks)
+    assert "rail" not in envs.DOMAINS
+
+
+def test_an_objective_of_ones_own_is_collected_for_and_named(
+    root, rail, small_pretrain, small_offline, tmp_path
+):
+    sizes = {"domain": rail, "num_steps": 200, "random_steps": 100}
+    config = small_pretrain(objective=root, q=3.0, **sizes)
+    assert (config.dataset, config.parameter) == ("power-3-s0", 3.0)
+    assert config.unused_fields == ("alpha",)
+    folders = training.pretrain(
+        [config, small_pretrain(**sizes)], runs_dir=tmp_path, progress=False
+    )
+    assert [folder.name for folder in folders] == ["power-3-s0", "behavioral-0.5-s0"]
+    assert datasets.read_card(folders[0])["parameter"] == 3.0
+    task = {"domain": rail, "task": "rail_left"}
+    groups = [[small_offline(dataset=folder.name, **task)] for folder in folders]
+    table = training.train_groups(groups, runs_dir=tmp_path)
+    assert set(table["objective"]) == {"power", "behavioral"}
+
+
+def test_an_objective_of_ones_own_decides_the_reward(root, small_pretrain):
+    agent = APT(5, 2, [small_pretrain(objective=root, q=3.0), small_pretrain(objective="shannon")])
+    same = torch.randn(1, 16, 5).expand(2, -1, -1)
+    found, _ = agent.intrinsic_reward(same)
+    assert found[0].mean() != found[1].mean()
+    torch.testing.assert_close(agent.rewards[0](torch.tensor(8.0)), torch.tensor(2.0))
+
+
+def test_an_objective_of_ones_own_is_explained_and_drawn(root):
+    told = explain(PretrainConfig(objective=root, q=3.0))
+    assert "**power, parameter 3.** R to the power {1/q}." in told
+    assert "$k = 12$ nearest" in told
+    assert figures.objective_label(root, 3.0) == "power 3"
+    with pytest.raises(ValueError, match=r"must be one of behavioral, .*power, rnd.*'pover'"):
+        PretrainConfig(objective="pover")

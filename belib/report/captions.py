@@ -2,6 +2,7 @@
 
 from belib.report.findings import learner_name, place
 from belib.report.study import Study
+from belib.statistics import Noise
 
 
 def captions(found: Study) -> dict[str, str]:
@@ -16,7 +17,7 @@ def captions(found: Study) -> dict[str, str]:
         f"Intervals: 95 %, t, with the spread between datasets of one recipe pooled over those "
         f"collected more than once ({cells[0].noise.df} degrees of freedom)."
     )
-    apart = ", ".join(f"{place(c.name)} {c.noise.sd:.0f} and {c.within.sd:.0f}" for c in cells)
+    apart = ", ".join(f"{place(c.name)} {_sd(c.noise)} and {_sd(c.within)}" for c in cells)
     clear = (found.advantages["low"] > 0).sum()
     return {
         "returns": (
@@ -49,3 +50,7 @@ def captions(found: Study) -> dict[str, str]:
             f"Dashed and dotted: doing nothing, and random actions. {size}"
         ),
     }
+
+
+def _sd(noise: Noise) -> str:
+    return f"{noise.sd:.0f}" if noise.df else "unknown"

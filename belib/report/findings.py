@@ -26,6 +26,9 @@ LEVEL = 0.05
 RELEVANT = 0.1
 """The difference, as a share of the other side's mean, that a study should be able to see."""
 
+FEWEST_OF_FAMILY = 3
+"""Parameters of an objective that can stand for it on average."""
+
 Quantity = Callable[[Cell, float], Estimate]
 """What is estimated in a cell, at a confidence; positive where the statement holds."""
 
@@ -152,9 +155,13 @@ def compared(
     others: Choice,
     what: str,
     places: str = "tasks",
+    fewest: int = 1,
 ) -> Finding:
-    """Whether the mean over some recipes is above that over others, each recipe counting once."""
-    there = having(cells, ours, others)
+    """Whether the mean over some recipes is above that over others, each recipe counting once.
+
+    Where there are at least so many recipes of either side.
+    """
+    there = having(cells, ours, others, fewest=fewest)
     if not there:
         return statement.not_run(f"datasets for {what}")
     quantity = difference(ours, others)

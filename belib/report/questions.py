@@ -8,6 +8,7 @@ import pandas as pd
 from belib.coverage import FEWEST_DATASETS
 from belib.report.claims import NAMES
 from belib.report.findings import (
+    FEWEST_OF_FAMILY,
     LEVEL,
     NO,
     RELEVANT,
@@ -61,7 +62,9 @@ def average(cells: Sequence[Cell], other: str) -> Finding:
     """BE on average over its alphas against another objective on average."""
     text = f"Is BE, on average over its α, better than {NAMES[other]} on all tasks?"
     statement = Statement(f"average-{other}", text, **ASKED)
-    return compared(statement, cells, plain("behavioral"), plain(other), f"BE − {NAMES[other]}")
+    families = [plain("behavioral"), *([plain(other)] if other == "renyi" else [])]
+    there = having(cells, *families, fewest=FEWEST_OF_FAMILY)
+    return compared(statement, there, plain("behavioral"), plain(other), f"BE − {NAMES[other]}")
 
 
 def better_than_random(cells: Sequence[Cell]) -> Finding:

@@ -17,7 +17,7 @@ from belib.config import OfflineConfig, PretrainConfig
 from belib.envs import Environment, primal_task
 from belib.estimates.counting import Counting, Operator
 from belib.machine import keep_freed_memory, products
-from belib.offline import TD3
+from belib.offline.td3 import TD3
 from belib.replay import Batch
 from belib.training.collection import Collection
 

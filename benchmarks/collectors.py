@@ -25,7 +25,7 @@ from belib.envs import Environment
 from belib.replay import Batch, Replay
 from belib.rewards import shannon_reward
 from belib.streams import Streams
-from belib.training.collection import agent_of
+from belib.training.collection import AGENTS
 
 TARGETS = {"shannon": 175 / 903, "rnd": 150 / 333, "smm": 140 / 266}
 
@@ -188,7 +188,7 @@ def update_row(objective: str, precision: str, repeats: int) -> dict:
     config = PretrainConfig(objective=objective, precision=precision)
     skills = config.skill_dim if objective == "smm" else 0
     sizes, data = (24 + skills, 6), batch(24 + skills, 6, config.batch_size, skills)
-    agent, plain = agent_of(objective)(*sizes, [config]), PLAIN[objective](*sizes, config)
+    agent, plain = AGENTS[objective](*sizes, [config]), PLAIN[objective](*sizes, config)
     updates = [lambda: agent.update(data), lambda: plain.update(data)]
     times, _ = in_turn(updates, repeats, warm_up=2)
     shapes = f"batch 1024, hidden 1024, Walker, ours in {precision}; ms"

@@ -21,7 +21,7 @@ from belib.estimates.rates import calibrate as calibrate
 from belib.estimates.shapes import Counted
 from belib.estimates.shapes import count as count
 from belib.estimates.shapes import small_replay as small_replay
-from belib.training.collection import agent_of
+from belib.training.collection import AGENTS
 from belib.training.loop import fitting_threads
 
 EPISODE = 1000
@@ -73,7 +73,7 @@ def estimate(
     rates = rates or _rates(configs)
     if isinstance(configs[0], OfflineConfig):
         return _learning(configs, rates, dataset_steps or _collected_steps(configs[0]))
-    agents = [agent_of(config.objective) for config in configs]
+    agents = [AGENTS[config.objective] for config in configs]
     parts = [
         _collection([c for c, own in zip(configs, agents, strict=True) if own is agent], rates)
         for agent in dict.fromkeys(agents)
@@ -137,7 +137,7 @@ def _collection(configs: Sequence[PretrainConfig], rates: Rates) -> Estimate:
     tasks = len(envs.domain_tasks(config.domain))
     seconds = members * (cost.load + config.num_steps * cost.collect)
     counted = Counted((), (), 0, 0)
-    if agent_of(config.objective):
+    if AGENTS[config.objective]:
         counted = count(configs)
         learnt, update = config.num_steps - config.random_steps, rates.seconds(counted.update)
         update -= min(update, members * cost.collect) if rates.overlaps else 0.0

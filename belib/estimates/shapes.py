@@ -16,7 +16,7 @@ from belib.estimates.rates import Operators
 from belib.offline import LEARNERS
 from belib.replay import Replay
 from belib.streams import Streams
-from belib.training.collection import agent_of
+from belib.training.collection import AGENTS
 
 
 class Counted(NamedTuple):
@@ -43,7 +43,7 @@ def _shape(config: LearnerConfig) -> LearnerConfig:
     if isinstance(config, OfflineConfig):
         task = envs.primal_task(config.domain)
         return replace(config, **cost, task=task, dataset="", eval_every=1)
-    apt = agent_of(config.objective) is agent_of("shannon")  # whatever it is paid for
+    apt = AGENTS[config.objective] is AGENTS["shannon"]  # whatever it is paid for
     objective = "shannon" if apt else config.objective
     return replace(config, **cost, objective=objective, alpha=0.5, q=0.5, label="", random_steps=0)
 
@@ -53,8 +53,8 @@ def _count(config: LearnerConfig, members: int) -> Counted:
     """Run a shape's algorithm for one update and one action, hollow."""
     configs, sizes = [config] * members, envs.domain_sizes(config.domain)
     offline = isinstance(config, OfflineConfig)
-    agent = LEARNERS[config.algorithm] if offline else agent_of(config.objective)
-    skills = config.skill_dim if agent is agent_of("smm") else 0
+    agent = LEARNERS[config.algorithm] if offline else AGENTS[config.objective]
+    skills = config.skill_dim if agent is AGENTS["smm"] else 0
     dims = sizes["observation"] + skills, sizes["action"]
     with Counting() as counting:
         learner: ActorCritic = agent(*dims, configs)

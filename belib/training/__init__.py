@@ -21,7 +21,7 @@ from belib import datasets, envs, machine, paths, results, runs
 from belib.config import EXPLORING, OfflineConfig, PretrainConfig
 from belib.rewards import OBJECTIVES
 from belib.training import loop
-from belib.training.collection import Collection, agent_of
+from belib.training.collection import AGENTS, Collection
 from belib.training.evaluation import Evaluator
 from belib.training.learning import Learning, check_data, identity, offline_folder
 from belib.training.online import evaluate_online
@@ -68,8 +68,8 @@ def pretrain(
     folders = [datasets.dataset_folder(runs_dir, c.domain, c.dataset) for c in configs]
     runs.check_folders(folders, configs)
     members = list(zip(configs, folders, strict=True))
-    for agent in dict.fromkeys(agent_of(config.objective) for config in configs):
-        group = [pair for pair in members if agent_of(pair[0].objective) is agent]
+    for agent in dict.fromkeys(AGENTS[config.objective] for config in configs):
+        group = [pair for pair in members if AGENTS[pair[0].objective] is agent]
         _collect(group, checkpoint_minutes=checkpoint_minutes, progress=progress)
     return folders
 

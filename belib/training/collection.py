@@ -21,15 +21,24 @@ from belib.envs import Environment, PhysicsError, TaskRewards, TimeStep, primal_
 from belib.replay import Replay
 from belib.streams import Streams, derive_seed
 
-AGENTS = {"rnd": RND, "smm": SMM, "random": None, "task": DDPG}
+
+class _Agents(dict[str, type[DDPG] | None]):
+    def __missing__(self, objective: str) -> type[DDPG]:
+        return APT  # for a reward of distances that was added to `rewards.OBJECTIVES`
 
 
-def agent_of(objective: str) -> type[DDPG] | None:
-    """Who collects for an objective, nobody for random actions; APT for rewards of distances.
-
-    Members of one run have the same.
-    """
-    return AGENTS.get(objective, APT)
+AGENTS = _Agents(
+    {
+        "behavioral": APT,
+        "renyi": APT,
+        "shannon": APT,
+        "rnd": RND,
+        "smm": SMM,
+        "random": None,
+        "task": DDPG,
+    }
+)
+"""Who collects for an objective; members of one run have the same."""
 
 
 class Recorder:
@@ -71,7 +80,7 @@ class Collection:
     def __init__(self, configs: Sequence[PretrainConfig], folders: Sequence[Path]):
         self.config, self.folders = configs[0], folders
         config, seeds = self.config, [config.seed for config in configs]
-        task, agent = primal_task(config.domain), agent_of(config.objective)
+        task, agent = primal_task(config.domain), AGENTS[config.objective]
         self.envs = [Environment(task, derive_seed(seed, "environment")) for seed in seeds]
         self.skill_dim = config.skill_dim if agent is SMM else 0
         sizes = (self.envs[0].obs_dim + self.skill_dim, self.envs[0].action_dim)

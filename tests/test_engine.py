@@ -9,7 +9,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from belib import actor_critic, engine, knn, runs
+from belib import actor_critic, engine, knn, machine, runs
 from belib.agents.apt import APT
 from belib.agents.ddpg import DDPG
 from belib.agents.rnd import RND
@@ -164,7 +164,7 @@ def test_a_step_stays_on_its_device(name, convention, monkeypatch):
     """On torch's device without numbers: nothing is taken from the CPU, nothing waited for."""
     conventions = ("exorl", "standard") if name in LEARNERS else ("urlb", "corrected")
     monkeypatch.setattr(knn, "_on_card", lambda x: True)
-    for module in (knn, actor_critic):  # which autocast does not know
+    for module in (machine, actor_critic):  # which autocast does not know
         monkeypatch.setattr(module, "products", lambda *_: contextlib.nullcontext())
     learner, replay, draws = make(name, convention=conventions[convention])
     work = Engine(learner, replay, 32, draws, torch.device("meta"))

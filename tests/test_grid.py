@@ -79,10 +79,10 @@ def own_grid(tmp_path, monkeypatch):
             target = tmp_path / "params" / f"{stage}.own.yaml"
             target.parent.mkdir(exist_ok=True)
             if not target.exists():
-                shutil.copy(paths.ROOT / "params" / f"{stage}.smoke.yaml", target)
+                shutil.copy(paths.PARAMS / f"{stage}.smoke.yaml", target)
         (tmp_path / "params" / "grid.own.yaml").write_text(yaml.safe_dump(content))
         with monkeypatch.context() as patch:
-            patch.setattr(paths, "ROOT", tmp_path)
+            patch.setattr(paths, "PARAMS", tmp_path / "params")
             return grid.read("own")
 
     return read

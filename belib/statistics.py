@@ -213,7 +213,8 @@ def order_test(values: NDArray[np.float64]) -> tuple[float, float]:
     apart = values - values.mean(1, keepdims=True)
     apart = apart / np.sqrt((apart**2).mean(1, keepdims=True))
     rows = _orders(values.shape[1])
-    squares = sum((each[rows[:, 1:]] - each[rows[:, :-1]]) ** 2 for each in apart)
+    steps = ((each[rows[:, 1:]] - each[rows[:, :-1]]) ** 2 for each in apart)
+    squares = sum(steps, np.zeros(()))
     ratios = squares.mean(1) / len(apart)
     return float(ratios[0]), float(np.mean(ratios <= ratios[0] * (1 + 1e-9)))
 
@@ -241,8 +242,9 @@ def spread_ratio(
     f = repetitions * (between.sd / within.sd) ** 2
     tails = [(1 + confidence) / 2, (1 - confidence) / 2]
     low, high = f / stats.f.ppf(tails, between.df, within.df)
-    added = [np.sqrt(max(0.0, each - 1) / repetitions) for each in (f, low, high)]
-    return Estimate(*map(float, added), float(stats.f.sf(f, between.df, within.df)))
+    p = float(stats.f.sf(f, between.df, within.df))
+    value, low, high = (np.sqrt(max(0.0, each - 1) / repetitions) for each in (f, low, high))
+    return Estimate(float(value), float(low), float(high), p)
 
 
 def rank_correlation(

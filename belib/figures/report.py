@@ -3,6 +3,8 @@
 All take tables of `belib.report`; nothing is computed here.
 """
 
+from typing import Any
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -98,7 +100,7 @@ def _family_curve(ax: Axes, objective: str, units: pd.DataFrame, means: pd.DataF
     place = lambda rows: [shown.index(value) for value in rows["parameter"]]  # noqa: E731
     reach = [own["mean"] - own["low"], own["high"] - own["mean"]]
     style = {"color": objective_color(objective, middle), "marker": objective_marker(objective)}
-    bars = {"linewidth": 3, "markersize": 10, "elinewidth": 2, "capsize": 4}
+    bars: dict[str, Any] = {"linewidth": 3, "markersize": 10, "elinewidth": 2, "capsize": 4}
     if len(own):
         drawn = None if own["low"].isna().all() else reach
         ax.errorbar(place(own), own["mean"], yerr=drawn, **style, **bars, label="mean of datasets")

@@ -83,8 +83,8 @@ def best(ours: Choice, others: Choice) -> Quantity:
     """The best mean of some recipes less that of others, by `statistics.best_against_best`."""
 
     def quantity(cell: Cell, confidence: float) -> Estimate:
-        sides = [cell.groups(choice)[1] for choice in (ours, others)]
-        return best_against_best(*sides, cell.noise, confidence=confidence)
+        (_, one), (_, two) = cell.groups(ours), cell.groups(others)
+        return best_against_best(one, two, cell.noise, confidence=confidence)
 
     return quantity
 
@@ -94,7 +94,9 @@ def difference(ours: Choice, others: Choice, *, times: float = 1.0) -> Quantity:
 
     def quantity(cell: Cell, confidence: float) -> Estimate:
         (_, one), (_, two) = cell.groups(ours), cell.groups(others)
-        groups = Means(*(np.concatenate(pair) for pair in zip(one, two, strict=True)))
+        groups = Means(
+            np.concatenate([one.values, two.values]), np.concatenate([one.counts, two.counts])
+        )
         sizes = len(one.counts), len(two.counts)
         weights = np.repeat([times / sizes[0], -1 / sizes[1]], sizes)
         return contrast(groups, weights, cell.noise, confidence=confidence)
@@ -144,8 +146,8 @@ def on_any(statement: Statement, found: Sequence[Estimate], relevant: Sequence[f
 def luck(cell: Cell, ours: Choice, others: Choice) -> float:
     """The chance that the best of our recipes is above the best of others where all are equal."""
     counts = [cell.groups(choice)[1].counts for choice in (ours, others)]
-    equal = [Means(np.zeros(len(each)), each) for each in counts]
-    return best_against_best(*equal, Noise(1.0, 1)).p
+    one, two = (Means(np.zeros(len(each)), each) for each in counts)
+    return best_against_best(one, two, Noise(1.0, 1)).p
 
 
 def compared(

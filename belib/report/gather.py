@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from belib import coverage, datasets, paths, results
-from belib.config import OfflineConfig
+from belib.config import OfflineConfig, PretrainConfig
 from belib.datasets import Dataset
 
 FILES = ("offline.csv", "datasets.csv", "coverage.csv", "provenance.json")
@@ -69,7 +69,7 @@ def commit_results(runs_dir: str | Path, to: str | Path, *, size: int = SIZE) ->
 
 def describe(dataset: Dataset) -> dict[str, Any]:
     """What a dataset's card, configuration and metrics say of it, a row of `datasets.csv`."""
-    card, config = datasets.read_card(dataset.folder), dataset.config()
+    card, config = _card(dataset), _config(dataset)
     metrics = pd.read_csv(dataset.folder / "metrics.csv")
     intrinsic = metrics.get("intrinsic_reward", pd.Series(dtype=float)).mean()
     times = [file.stat().st_mtime for file in dataset.files]
@@ -134,6 +134,20 @@ def _collected(folder: Path) -> tuple[list[Dataset], list[str]]:
     return done, waiting
 
 
+def _card(dataset: Dataset) -> dict[str, Any]:
+    card = datasets.read_card(dataset.folder)
+    assert card is not None, "a dataset without a card is not finished"
+    return card
+
+
+def _config(dataset: Dataset) -> PretrainConfig:
+    """How a dataset was collected; ValueError for one that was imported or made of others."""
+    config = dataset.config()
+    if config is None:
+        raise ValueError(f"{dataset.folder} must be a collected dataset, got no config.yaml")
+    return config
+
+
 def _learnt(folder: Path) -> tuple[pd.DataFrame, dict[str, Any], list[str]]:
     """Rows of finished policies and baselines, the learners' configurations, what is not finished.
 
@@ -188,7 +202,7 @@ def _learning_minutes(folder: Path) -> dict[str, float]:
 
 def _check_sizes(found: Sequence[Dataset]) -> None:
     """ValueError where datasets without a label were to have different numbers of steps."""
-    plain = [(each, each.config().num_steps) for each in found if not each.config().label]
+    plain = [(each, _config(each).num_steps) for each in found if not _config(each).label]
     for dataset, steps in plain:
         if steps != plain[0][1]:
             raise ValueError(
@@ -219,7 +233,7 @@ def without_constants(table: pd.DataFrame) -> tuple[dict[str, Any], pd.DataFrame
 
 def _collection(found: Sequence[Dataset]) -> dict[str, Any]:
     """What all datasets have in common, and each one's own settings."""
-    configs = {f"{dataset.domain}/{dataset.name}": dataset.config() for dataset in found}
+    configs = {f"{dataset.domain}/{dataset.name}": _config(dataset) for dataset in found}
     rows = {name: asdict(config) for name, config in configs.items()}
     first: Mapping[str, Any] = next(iter(rows.values()))
     same = {key for key in first if all(row[key] == first[key] for row in rows.values())}
@@ -235,6 +249,6 @@ def _collection(found: Sequence[Dataset]) -> dict[str, Any]:
 
 def _versions(found: Sequence[Dataset]) -> list[dict[str, Any]]:
     """The revisions and versions with which the datasets were collected, each once."""
-    cards = [datasets.read_card(dataset.folder) for dataset in found]
+    cards = [_card(dataset) for dataset in found]
     kinds = [{"revision": card["git_revision"], **card["versions"]} for card in cards]
     return [kind for place, kind in enumerate(kinds) if kind not in kinds[:place]]

@@ -1,6 +1,6 @@
 """Our own questions, which the paper's design does not answer, a function each."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 
 import pandas as pd
@@ -136,7 +136,7 @@ def _any_difference(statement: Statement, pairs: Sequence[tuple]) -> Finding:
     return Finding(statement, verdict, words, decide, pd.DataFrame(rows))
 
 
-def learners_agree(cells: Sequence[Cell], others: dict[str, Sequence[Cell]]) -> Finding:
+def learners_agree(cells: Sequence[Cell], others: Mapping[str, Sequence[Cell]]) -> Finding:
     """Rank correlations over recipes of the returns of two learners."""
     statement = Statement("learners", "Do learners agree on which dataset is good?", **ASKED)
     pairs = [

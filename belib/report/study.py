@@ -1,6 +1,6 @@
 """All statements, tested on one learner's returns."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -91,7 +91,7 @@ def _claims(tables: Tables, own: Sequence[Cell]) -> list[Finding]:
 
 
 def _questions(
-    tables: Tables, own: Sequence[Cell], others: dict[str, Sequence[Cell]]
+    tables: Tables, own: Sequence[Cell], others: Mapping[str, Sequence[Cell]]
 ) -> list[Finding]:
     return [
         questions.spread(own),

@@ -9,11 +9,10 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, TypeVar
 
 from belib import envs, runs
 from belib.config import (
-    Config,
     OfflineConfig,
     PretrainConfig,
     combinations,
@@ -21,6 +20,8 @@ from belib.config import (
     scales,
     unknown_name,
 )
+
+AnyConfig = TypeVar("AnyConfig", PretrainConfig, OfflineConfig)
 
 ENTRIES = ("datasets", "together", "offline")
 """Of a grid's file."""
@@ -38,7 +39,7 @@ class Job:
 
     name: str
     """`collect/walker/behavioral-0.5-s0`, `offline/walker/behavioral-0.5-s0/td3`, `report`."""
-    configs: tuple[Config, ...] = ()
+    configs: tuple[runs.Config, ...] = ()
     """The members; none for coverage and report, which are notebooks."""
     needs: tuple[str, ...] = ()
     """Names of the jobs that come before."""
@@ -47,6 +48,16 @@ class Job:
     def stage(self) -> str:
         """One of `STAGES`."""
         return self.name.partition("/")[0]
+
+    @property
+    def collecting(self) -> list[PretrainConfig]:
+        """The members of a job of the stage collect."""
+        return [config for config in self.configs if isinstance(config, PretrainConfig)]
+
+    @property
+    def learning(self) -> list[OfflineConfig]:
+        """The members of a job of the stage offline."""
+        return [config for config in self.configs if isinstance(config, OfflineConfig)]
 
     @property
     def targets(self) -> list[str]:
@@ -88,10 +99,10 @@ def collect_jobs(lines: Sequence[dict], scale: str, together: int, file: str) ->
             if (config.domain, config.dataset) in known:
                 raise ValueError(f"{place}: {config.domain}/{config.dataset} is there twice")
             known.add((config.domain, config.dataset))
-        for group in _lockstep(configs, together):
-            more = f"+{len(group) - 1}" if len(group) > 1 else ""
-            name = f"collect/{group[0].domain}/{group[0].dataset}{more}"
-            jobs.append(Job(name=name, configs=group))
+        for first, *others in _lockstep(configs, together):
+            more = f"+{len(others)}" if others else ""
+            name = f"collect/{first.domain}/{first.dataset}{more}"
+            jobs.append(Job(name=name, configs=(first, *others)))
     return jobs
 
 
@@ -143,7 +154,7 @@ def offline_jobs(
 def _baseline_jobs(jobs: Sequence[Job]) -> Iterator[Job]:
     """Doing nothing and random actions, for every task and seed of a domain."""
     members: dict[str, dict[tuple, OfflineConfig]] = {}
-    for config in (config for job in jobs for config in job.configs):
+    for config in (config for job in jobs for config in job.learning):
         own = members.setdefault(config.domain, {})
         own.setdefault((config.task, config.seed), replace(config, dataset=NO_DATASET))
     for domain, found in members.items():
@@ -197,7 +208,7 @@ def _beginnings(names: Iterable[str]) -> Iterator[str]:
         yield name.rpartition("-s")[0] or name
 
 
-def _configs(entry: dict[str, Any], sizes: Config, place: str) -> list[Config]:
+def _configs(entry: dict[str, Any], sizes: AnyConfig, place: str) -> list[AnyConfig]:
     """The configs that an entry stands for, one for each combination of its lists."""
     known = asdict(sizes)
     try:

@@ -33,9 +33,9 @@ def folders(job: Job, runs_dir: Path) -> list[Path]:
     if is_baselines(job):
         names = [name.replace(" ", "-") for name in results.BASELINES]
         return [
-            offline_folder(runs_dir, c, NO_DATASET, name) for c in job.configs for name in names
+            offline_folder(runs_dir, c, NO_DATASET, name) for c in job.learning for name in names
         ]
-    return [offline_folder(runs_dir, c, c.dataset, c.variant) for c in job.configs]
+    return [offline_folder(runs_dir, c, c.dataset, c.variant) for c in job.learning]
 
 
 def is_baselines(job: Job) -> bool:
@@ -49,9 +49,10 @@ def finished(job: Job, runs_dir: Path) -> bool:
         return marker(job, runs_dir).exists() and log(job, runs_dir).with_suffix(".ipynb").exists()
     if is_baselines(job):
         return all((folder / "results.csv").exists() for folder in folders(job, runs_dir))
-    members = zip(job.configs, folders(job, runs_dir), strict=True)
     if job.stage == "collect":
+        members = zip(job.collecting, folders(job, runs_dir), strict=True)
         return all(training.is_collected(config, folder) for config, folder in members)
+    members = zip(job.learning, folders(job, runs_dir), strict=True)
     return all(training.last_step(folder) >= config.num_steps for config, folder in members)
 
 
@@ -66,7 +67,7 @@ def run(job: Job, runs_dir: Path, checkpoint_minutes: float) -> None:
     """Do what is left of a job's work; raises what `pretrain` and `train_offline` raise."""
     print(f"--- {time.strftime('%F %T')}, process {os.getpid()} on {platform.node()}", flush=True)
     if is_baselines(job):
-        training.evaluate_baselines(job.configs, runs_dir=runs_dir)
+        training.evaluate_baselines(job.learning, runs_dir=runs_dir)
         return
     stage = {"collect": training.pretrain, "offline": training.train_offline}[job.stage]
     stage(job.configs, runs_dir=runs_dir, checkpoint_minutes=checkpoint_minutes)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import torch
 
 from belib import envs, runs
-from belib.config import LearnerConfig, OfflineConfig, PretrainConfig, scales
+from belib.config import OfflineConfig, PretrainConfig, scales
 from belib.estimates.cards import ASSUMED as ASSUMED
 from belib.estimates.cards import card_rates as card_rates
 from belib.estimates.rates import Rates, step_seconds
@@ -51,7 +51,7 @@ class Estimate(NamedTuple):
 
 
 def estimate(
-    configs: LearnerConfig | Sequence[LearnerConfig],
+    configs: runs.Config | Sequence[runs.Config],
     *,
     rates: Rates | None = None,
     dataset_steps: int | None = None,
@@ -68,14 +68,16 @@ def estimate(
 
     Raises ValueError for configs that do not go together.
     """
-    configs = [configs] if isinstance(configs, LearnerConfig) else list(configs)
+    configs = [configs] if isinstance(configs, runs.Config) else list(configs)
     runs.check_members(configs)
     rates = rates or _rates(configs)
-    if isinstance(configs[0], OfflineConfig):
-        return _learning(configs, rates, dataset_steps or _collected_steps(configs[0]))
-    agents = [AGENTS[config.objective] for config in configs]
+    learning = [config for config in configs if isinstance(config, OfflineConfig)]
+    if learning:
+        return _learning(learning, rates, dataset_steps or _collected_steps(learning[0]))
+    collecting = [config for config in configs if isinstance(config, PretrainConfig)]
+    agents = [AGENTS[config.objective] for config in collecting]
     parts = [
-        _collection([c for c, own in zip(configs, agents, strict=True) if own is agent], rates)
+        _collection([c for c, own in zip(collecting, agents, strict=True) if own is agent], rates)
         for agent in dict.fromkeys(agents)
     ]
     minutes, memory, disk, sources = zip(*parts, strict=True)
@@ -115,14 +117,14 @@ def _threads(number: int) -> Iterator[None]:
 
 
 def update_seconds(
-    configs: LearnerConfig | Sequence[LearnerConfig], *, rates: Rates | None = None
+    configs: runs.Config | Sequence[runs.Config], *, rates: Rates | None = None
 ) -> float:
     """Seconds of one update of all members, the drawing of its batch included."""
-    configs = [configs] if isinstance(configs, LearnerConfig) else list(configs)
+    configs = [configs] if isinstance(configs, runs.Config) else list(configs)
     return (rates or _rates(configs)).seconds(count(configs).update)
 
 
-def _rates(configs: Sequence[LearnerConfig]) -> Rates:
+def _rates(configs: Sequence[runs.Config]) -> Rates:
     """Of what a run of these configs would use here: a card, or the threads that fit it."""
     if torch.cuda.is_available():
         return card_rates()

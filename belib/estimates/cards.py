@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from belib import paths
-from belib.config import ALGORITHMS, LearnerConfig, OfflineConfig, PretrainConfig
+from belib import paths, runs
+from belib.config import ALGORITHMS, OfflineConfig, PretrainConfig
 from belib.envs import domain_tasks
 from belib.estimates.rates import Rates
 from belib.estimates.shapes import count
@@ -59,7 +59,7 @@ def _held_against(rates: Rates, measured: pd.Series) -> tuple[float, float]:
     return computed / sum(n for _, n in update), measured["ms"] / 1e3 / computed
 
 
-def _configs(measured: pd.Series) -> list[LearnerConfig]:
+def _configs(measured: pd.Series) -> list[runs.Config]:
     """The members of a row: paper-sized, all of one kind."""
     options = {"domain": measured["domain"], "precision": measured["precision"]}
     if measured["name"] in ALGORITHMS:

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from belib import envs
+from belib import envs, runs
 from belib.actor_critic import ActorCritic
-from belib.config import LearnerConfig, OfflineConfig
+from belib.config import OfflineConfig
 from belib.estimates.counting import Counting
 from belib.estimates.rates import Operators
 from belib.offline import LEARNERS
@@ -32,12 +32,12 @@ class Counted(NamedTuple):
     """Bytes of a checkpoint."""
 
 
-def count(configs: Sequence[LearnerConfig]) -> Counted:
+def count(configs: Sequence[runs.Config]) -> Counted:
     """What one lockstep run's members do in an update and in an action."""
     return _count(_shape(configs[0]), len(configs))
 
 
-def _shape(config: LearnerConfig) -> LearnerConfig:
+def _shape(config: runs.Config) -> runs.Config:
     """The config with all that makes no difference to an update's cost at its default."""
     cost = {"seed": 0, "num_steps": 1, "scale": "", "learning_rate": 1e-4, "discount": 0.99}
     if isinstance(config, OfflineConfig):
@@ -49,12 +49,13 @@ def _shape(config: LearnerConfig) -> LearnerConfig:
 
 
 @functools.cache
-def _count(config: LearnerConfig, members: int) -> Counted:
+def _count(config: runs.Config, members: int) -> Counted:
     """Run a shape's algorithm for one update and one action, hollow."""
     configs, sizes = [config] * members, envs.domain_sizes(config.domain)
     offline = isinstance(config, OfflineConfig)
     agent = LEARNERS[config.algorithm] if offline else AGENTS[config.objective]
-    skills = config.skill_dim if agent is AGENTS["smm"] else 0
+    assert agent, "random actions are nobody's"
+    skills = 0 if offline or agent is not AGENTS["smm"] else config.skill_dim
     dims = sizes["observation"] + skills, sizes["action"]
     with Counting() as counting:
         learner: ActorCritic = agent(*dims, configs)
@@ -69,15 +70,13 @@ def _count(config: LearnerConfig, members: int) -> Counted:
     return Counted(update, tuple(counting.operators.items()), counting.peak, state)
 
 
-def small_replay(
-    config: LearnerConfig, members: int, dims: tuple[int, int], rows: int = 8
-) -> Replay:
+def small_replay(config: runs.Config, members: int, dims: tuple[int, int], rows: int = 8) -> Replay:
     """A memory of one episode of zeros, as that of a run but for its size."""
     offline = isinstance(config, OfflineConfig)
     n_step = 1 if offline else config.n_step
-    own = {"members": [(0, 0)] * members} if offline else {}
+    own = [(0, 0)] * members if offline else None
     sources, rows = 1 if offline else members, n_step + rows
-    replay = Replay(sources, rows, *dims, n_step=n_step, discount=config.discount, **own)
+    replay = Replay(sources, rows, *dims, n_step=n_step, discount=config.discount, members=own)
     parts = [np.zeros((rows, size), np.float32) for size in (*dims, 1, 1)]
     for source in range(sources):
         replay.add(source, *parts, first=True)

@@ -72,7 +72,7 @@ def fastest_precision() -> str:
         for precision in best:
             with products(precision):
                 begun = time.thread_time()
-                factor @ factor
+                torch.matmul(factor, factor)
                 spent = time.thread_time() - begun
                 best[precision] = min(best[precision], spent) if attempt else float("inf")
     torch.set_num_threads(threads)

@@ -63,9 +63,9 @@ class Tanh(torch.autograd.Function):
         return y
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
         (y,) = ctx.saved_tensors
-        return torch.ops.aten.tanh_backward(gradient, y)
+        return torch.ops.aten.tanh_backward(*gradients, y)
 
 
 def mlp(streams: Streams, *dims: int, copies: int = 1) -> nn.Sequential:

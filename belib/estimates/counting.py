@@ -16,6 +16,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 from torch.utils.flop_counter import flop_registry
 
+from belib import machine
+
 # Operators that cost far more than their bytes say: random numbers, and orders.
 _DRAWS = {"randn", "rand", "randint", "normal_", "uniform_", "random_", "rand_like", "randn_like"}
 _ORDERS = {"topk", "sort", "argsort", "kthvalue"}
@@ -48,6 +50,7 @@ class Counting(TorchDispatchMode):
 
     def __init__(self) -> None:
         super().__init__()
+        machine.fastest_float32()  # tried once a process: with real numbers, not hollow ones
         self.operators: collections.Counter[Operator] = collections.Counter()
         self.live = self.peak = 0
         """Bytes of the hollow tensors that are alive, and the most that ever were."""

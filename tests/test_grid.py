@@ -10,6 +10,7 @@ import yaml
 from belib import grid, paths, runs
 from belib.config import OfflineConfig, PretrainConfig, scales
 from belib.grid import Job, engine, plan, work
+from belib.grid.__main__ import main
 from belib.results import PAPER_TABLE_1
 
 ALPHAS = [0.2, 0.5, 0.7, 0.9, 1.5, 2.0, 3.0, 5.0]
@@ -82,7 +83,7 @@ def own_grid(tmp_path, monkeypatch):
                 shutil.copy(paths.ROOT / "params" / f"{stage}.smoke.yaml", target)
         (tmp_path / "params" / "grid.own.yaml").write_text(yaml.safe_dump(content))
         with monkeypatch.context() as patch:
-            patch.setattr(paths, "ROOT", tmp_path)
+            patch.setattr(paths, "PARAMS", tmp_path / "params")
             return grid.read("own")
 
     return read
@@ -237,6 +238,12 @@ def test_the_plan_says_jobs_hours_and_disk(tmp_path, an_hour):
     assert total["gpu_hours"] == total["hours"]
     assert total["members"] == 4 + 18 + 4
     assert not list(tmp_path.iterdir())
+
+
+def test_a_misspelt_option_is_refused(capsys):
+    with pytest.raises(SystemExit):
+        main(["plan", "--scale", "smoke", "--oly", "walker"])
+    assert "unrecognized arguments: --oly walker" in capsys.readouterr().err
 
 
 def test_a_disk_too_small_is_refused_with_the_numbers(tmp_path, an_hour, monkeypatch):

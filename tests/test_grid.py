@@ -107,6 +107,7 @@ def test_lines_expand_and_entries_add_members_to_a_job(own_grid):
             },
         ],
     )
+    assert not of(jobs, "coverage")  # which this scale has no sizes for
     names = ["walker/shannon-s0+1", "walker/rnd-s0+1", "cheetah/shannon-s0"]
     assert [job.name for job in of(jobs, "collect")] == [f"collect/{name}" for name in names]
     first, second, baselines = of(jobs, "offline")
@@ -137,6 +138,8 @@ def test_lines_expand_and_entries_add_members_to_a_job(own_grid):
         ),
         ({"datasets": [{**WALKER, "alpha": -1.0}]}, "line 1: alpha must be positive"),
         ({"datasets": [{**WALKER, "domain": "wlaker"}]}, "no domain 'wlaker' .nearest: 'walker'"),
+        ({"datasets": []}, r"grid.own.yaml must list datasets, got \[\]"),
+        ({"together": 0}, "grid.own.yaml: together must be a whole number from 1 on, got 0"),
         ({"ofline": []}, "grid.own.yaml has no entry 'ofline' .nearest: 'offline'"),
         (
             {"offline": [{**STAND, "seeds": 1}, {**STAND, "seeds": 1, "batch_size": 9}]},

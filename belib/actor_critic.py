@@ -56,7 +56,7 @@ class ActorCritic(nn.Module):
         """The optimiser of a network."""
         return Adam(network.parameters(), self.config.learning_rate)
 
-    def to(self, device: torch.device) -> Self:
+    def to(self, device: torch.device) -> Self:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Move everything: networks, moments, and where random numbers are needed."""
         super().to(device)
         for name, optimizer in self.optimizers.items():

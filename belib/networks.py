@@ -63,7 +63,7 @@ class Tanh(torch.autograd.Function):
         return y
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
         (y,) = ctx.saved_tensors
         return torch.ops.aten.tanh_backward(gradient, y)
 

@@ -96,7 +96,7 @@ class Counting(TorchDispatchMode):
         changes = {"device": "meta"} if "device" in _arguments(func) else {}
         changes |= {"generator": None} if kwargs.get("generator") is not None else {}
         found = func(*tree_map(_shape_only, args), **tree_map(_shape_only, kwargs | changes))
-        return tree_map(lambda x: self._kept(x, getattr(x, "shape", ()), device), found)
+        return tree_map(lambda x: self._kept(x, getattr(x, "shape", torch.Size()), device), found)
 
     def _kept(self, x: Any, shape: torch.Size, device: Any) -> Any:
         """A tensor of x's type with one number for all, whose memory counts while it is alive."""

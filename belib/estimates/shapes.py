@@ -75,9 +75,9 @@ def small_replay(
     """A memory of one episode of zeros, as that of a run but for its size."""
     offline = isinstance(config, OfflineConfig)
     n_step = 1 if offline else config.n_step
-    own = {"members": [(0, 0)] * members} if offline else {}
+    own = [(0, 0)] * members if offline else None
     sources, rows = 1 if offline else members, n_step + rows
-    replay = Replay(sources, rows, *dims, n_step=n_step, discount=config.discount, **own)
+    replay = Replay(sources, rows, *dims, n_step=n_step, discount=config.discount, members=own)
     parts = [np.zeros((rows, size), np.float32) for size in (*dims, 1, 1)]
     for source in range(sources):
         replay.add(source, *parts, first=True)

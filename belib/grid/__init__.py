@@ -9,11 +9,10 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, TypeVar
 
 from belib import envs, runs
 from belib.config import (
-    Config,
     OfflineConfig,
     PretrainConfig,
     combinations,
@@ -28,6 +27,8 @@ ENTRIES = ("datasets", "together", "offline")
 NO_DATASET = "none"
 """Of what is no policy: see `training.evaluate_baselines`."""
 
+AnyConfig = TypeVar("AnyConfig", PretrainConfig, OfflineConfig)
+
 STAGES = ("collect", "offline", "coverage", "report")
 """In their order; names of jobs begin with them."""
 
@@ -38,8 +39,8 @@ class Job:
 
     name: str
     """`collect/walker/behavioral-0.5-s0`, `offline/walker/behavioral-0.5-s0/td3`, `report`."""
-    configs: tuple[Config, ...] = ()
-    """The members; none for coverage and report, which are notebooks."""
+    configs: tuple[Any, ...] = ()
+    """The members: `PretrainConfig`s of collect, `OfflineConfig`s of offline, none of notebooks."""
     needs: tuple[str, ...] = ()
     """Names of the jobs that come before."""
 
@@ -95,8 +96,8 @@ def collect_jobs(lines: Sequence[dict], scale: str, together: int, file: str) ->
                 raise ValueError(f"{place}: {config.domain}/{config.dataset} is there twice")
             known.add((config.domain, config.dataset))
         for group in _lockstep(configs, together):
-            more = f"+{len(group) - 1}" if len(group) > 1 else ""
-            name = f"collect/{group[0].domain}/{group[0].dataset}{more}"
+            name = f"collect/{group[0].domain}/{group[0].dataset}"
+            name += f"+{len(group) - 1}" if len(group) > 1 else ""
             jobs.append(Job(name=name, configs=group))
     return jobs
 
@@ -203,7 +204,7 @@ def _beginnings(names: Iterable[str]) -> Iterator[str]:
         yield name.rpartition("-s")[0] or name
 
 
-def _configs(entry: dict[str, Any], sizes: Config, place: str) -> list[Config]:
+def _configs(entry: dict[str, Any], sizes: AnyConfig, place: str) -> list[AnyConfig]:
     """The configs that an entry stands for, one for each combination of its lists."""
     known = asdict(sizes)
     try:

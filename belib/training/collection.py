@@ -229,7 +229,7 @@ class Collection:
         """Continue from `state()`: the next steps are the same to the bit."""
         self.step, self.episodes = state["step"], state["episodes"]
         self.history = state["history"]
-        if self.engine:
+        if self.agent and self.engine:
             self.agent.restore(state["agent"])
             self.engine.restore(state["engine"])
         self.exploration.restore(state["exploration"])

@@ -62,7 +62,8 @@ def fastest_precision() -> str:
     included, are right to its 8 binary digits and 1.3 times as fast as float32's; else `float32`.
     """
     if device().type == "cuda":
-        return "bfloat16" if torch.cuda.is_bf16_supported() else "float32"
+        computed = torch.cuda.is_bf16_supported(including_emulation=False)
+        return "bfloat16" if computed else "float32"
     with products("bfloat16"):
         error = _error_of_a_product()
     factor, best = torch.ones(4, 256, 256), {"float32": float("inf"), "bfloat16": float("inf")}

@@ -3,8 +3,9 @@
 `python benchmarks/gpu.py` writes results/gpu.csv with the card's name. It compares losses on the
 card with those on the CPU and captured steps with eager ones, times an update of every collector
 and learner at the paper's shapes, collects Walker data for a minute, and adds the hours up line by
-line. `--cpu --tiny` runs the same code at sizes of seconds, to see that it runs: no number of that
-means anything.
+line, in bfloat16 (a grid computes in it where its params have `precision: bfloat16`; the paper's
+scale has float32). `--cpu --tiny` runs the same code at sizes of seconds, to see that it runs: no
+number of that means anything.
 """
 
 import argparse
@@ -25,7 +26,8 @@ from torch import Tensor, nn
 from belib import engine, machine
 from belib.config import OfflineConfig, PretrainConfig, paper_grid
 from belib.engine import Engine
-from belib.envs import Environment, domain_sizes, primal_task
+from belib.envs import domain_sizes
+from belib.estimates.rates import step_seconds
 from belib.offline import LEARNERS
 from belib.paths import ROOT, git_revision, write_text
 from belib.replay import Replay
@@ -155,23 +157,13 @@ def collection_row(device: torch.device, members: int, seconds: float, **sizes: 
     return {**row, "precision": "bfloat16", "domain": "walker", "ms": ms}
 
 
-def environment_ms(domain: str, steps: int) -> float:
-    """Milliseconds of one environment step, on this machine's CPU."""
-    env = Environment(primal_task(domain), 0)
-    env.reset()
-    actions = np.random.default_rng(0).uniform(-1, 1, (steps, env.action_dim))
-    begun = time.perf_counter()
-    for action in actions:
-        env.step(action)
-    return 1e3 * (time.perf_counter() - begun) / steps
-
-
-def grid_rows(table: pd.DataFrame, env: dict[str, float]) -> Iterator[dict]:
-    """Hours of each part of the paper's grid, from ms of an update, of acting, of an env's step."""
+def grid_rows(table: pd.DataFrame) -> Iterator[dict]:
+    """Hours of each part of the paper's grid, from ms of an update, of acting, of steps here."""
     measured = table[(table["what"] == "update") & (table["precision"] == "bfloat16")]
     for domain in DOMAINS:
         configs = [c for c in paper_grid("paper", domain=domain) if c.objective != "random"]
-        own = measured[measured["domain"] == domain]
+        own, cost = measured[measured["domain"] == domain], step_seconds(domain)
+        collect, play = 1e3 * cost.collect, 1e3 * cost.step
         groups = {(AGENTS[c.objective], c.num_steps): [] for c in configs}
         for config in configs:
             groups[AGENTS[config.objective], config.num_steps].append(config)
@@ -179,8 +171,8 @@ def grid_rows(table: pd.DataFrame, env: dict[str, float]) -> Iterator[dict]:
             name = "behavioral" if agent is AGENTS["behavioral"] else group[0].objective
             m, act, ms = len(group), *in_ms(own, name, len(group))
             # Every second step's update runs while its environments step.
-            pair = 2 * act + m * env[domain] + max(ms, m * env[domain])
-            text = f"{steps} steps / 2 x (2 x {act:.3f} + {m} x {env[domain]:.3f} + "
+            pair = 2 * act + m * collect + max(ms, m * collect)
+            text = f"{steps} steps / 2 x (2 x {act:.3f} + {m} x {collect:.3f} + "
             text += f"the longer of that and {ms:.2f})"
             yield hours_row(f"collect {domain}, {agent.__name__} x {m}", text, steps / 2 * pair)
         tasks, policies = (3, 15) if domain == "walker" else (2, 10)
@@ -189,8 +181,8 @@ def grid_rows(table: pd.DataFrame, env: dict[str, float]) -> Iterator[dict]:
             text = f"17 datasets x 100,000 updates x {ms:.2f} ms"
             what = f"{domain}, {name} x {policies} ({tasks} tasks, 5 seeds)"
             yield hours_row(f"learn {what}", text, 17e5 * ms)
-            text = f"17 x 10 evaluations x 1000 x ({act:.3f} + 10 x {policies} x {env[domain]:.3f})"
-            step = act + 10 * policies * env[domain]
+            text = f"17 x 10 evaluations x 1000 x ({act:.3f} + 10 x {policies} x {play:.3f})"
+            step = act + 10 * policies * play
             yield hours_row(f"evaluate {what}", text, 17 * 10 * 1000 * step)
 
 
@@ -222,10 +214,8 @@ def run(device: torch.device, tiny: bool) -> pd.DataFrame:
         print({key: value for key, value in row.items() if value is not None}, flush=True)
     rows.append(collection_row(device, 2 if tiny else 17, 0.5 if tiny else 60, **sizes))
     print(rows[-1], flush=True)
-    env = {domain: environment_ms(domain, 50 if tiny else 2000) for domain in DOMAINS}
-    print(f"an environment step: {env} ms", flush=True)
-    grid = list(grid_rows(pd.DataFrame(rows), env))
-    print(f"{sum(row['hours'] for row in grid):7.2f} h  in all")
+    grid = list(grid_rows(pd.DataFrame(rows)))
+    print(f"{sum(row['hours'] for row in grid):7.2f} h  in all, with `precision: bfloat16`")
     return pd.DataFrame(rows + grid)
 
 

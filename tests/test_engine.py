@@ -116,6 +116,16 @@ def is_tensor(x):
     return isinstance(x, torch.Tensor)
 
 
+class Elsewhere(TorchDispatchMode):
+    """Refuses tensors of the CPU, also the single numbers that torch itself lets pass."""
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        found = [x for x in tree_leaves((args, kwargs, result)) if is_tensor(x)]
+        assert all(tensor.device.type != "cpu" for tensor in found), function
+        return result
+
+
 def record(step, device):
     """`engine.capture` with a recording for a graph: nothing is to change while it is taken."""
     work = step.__self__
@@ -164,14 +174,15 @@ def test_a_step_stays_on_its_device(name, convention, monkeypatch):
     """On torch's device without numbers: nothing is taken from the CPU, nothing waited for."""
     conventions = ("exorl", "standard") if name in LEARNERS else ("urlb", "corrected")
     monkeypatch.setattr(knn, "_on_card", lambda x: True)
-    for module in (machine, actor_critic):  # which autocast does not know
+    for module in (machine, actor_critic):  # autocast does not know the device
         monkeypatch.setattr(module, "products", lambda *_: contextlib.nullcontext())
     learner, replay, draws = make(name, convention=conventions[convention])
     work = Engine(learner, replay, 32, draws, torch.device("meta"))
     with monkeypatch.context() as patch:
         patch.setattr(Streams, "fill", lambda self, numbers, distribution: numbers)
-        for _ in range(2):
-            work._update()
+        with Elsewhere():
+            for _ in range(2):
+                work._update()
     kept = [work._sums, *learner.parameters(), *learner.buffers()]
     assert all(tensor.is_meta for tensor in kept)
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from belib import envs
+from belib import envs, machine
 from belib.config import ALGORITHMS, OfflineConfig, PretrainConfig, paper_grid
 from belib.estimates import (
     ASSUMED,
@@ -140,6 +140,13 @@ def test_what_is_assumed_is_called_so():
     assert found.minutes < 60, "100,000 updates of one small network"
 
 
+def test_a_card_is_assumed_to_compute_float32_as_it_is_asked_to():
+    """Not in tf32, which a config has to name: at most the 67 TFLOP/s of NVIDIA's data sheet."""
+    configs = [OfflineConfig(algorithm="cql")] * 15
+    flops = sum(o.amount * number for o, number in count(configs).update if o.each)
+    assert 0.3 * 67e12 < flops / update_seconds(configs, rates=ASSUMED["H100"]) < 67e12
+
+
 def test_a_cards_table_corrects_what_is_assumed(tmp_path):
     """A card that takes three times as long as assumed for all updates is expected to."""
     file = tmp_path / "gpu.csv"
@@ -151,6 +158,15 @@ def test_a_cards_table_corrects_what_is_assumed(tmp_path):
     assert update_seconds(configs, rates=rates) == pytest.approx(3 * assumed)
     assert "measured on NVIDIA Something" in str(estimate(configs[0], rates=rates))
     assert card_rates(tmp_path / "none.csv") is ASSUMED["H100"]
+
+
+def test_what_is_tried_once_is_not_tried_on_hollow_numbers():
+    """They are all 1, errors too: the slow products would be chosen for the whole process."""
+    machine.fastest_float32.cache_clear()
+    with Counting() as counting:
+        found = machine.fastest_float32()
+    assert not counting.operators
+    assert found == machine.fastest_float32.__wrapped__()
 
 
 def test_configs_that_do_not_go_together_are_refused():

@@ -10,6 +10,7 @@ import yaml
 from belib import grid, paths, runs
 from belib.config import OfflineConfig, PretrainConfig, scales
 from belib.grid import Job, engine, plan, work
+from belib.grid.__main__ import main
 from belib.results import PAPER_TABLE_1
 
 ALPHAS = [0.2, 0.5, 0.7, 0.9, 1.5, 2.0, 3.0, 5.0]
@@ -106,6 +107,7 @@ def test_lines_expand_and_entries_add_members_to_a_job(own_grid):
             },
         ],
     )
+    assert not of(jobs, "coverage")  # which this scale has no sizes for
     names = ["walker/shannon-s0+1", "walker/rnd-s0+1", "cheetah/shannon-s0"]
     assert [job.name for job in of(jobs, "collect")] == [f"collect/{name}" for name in names]
     first, second, baselines = of(jobs, "offline")
@@ -136,6 +138,8 @@ def test_lines_expand_and_entries_add_members_to_a_job(own_grid):
         ),
         ({"datasets": [{**WALKER, "alpha": -1.0}]}, "line 1: alpha must be positive"),
         ({"datasets": [{**WALKER, "domain": "wlaker"}]}, "no domain 'wlaker' .nearest: 'walker'"),
+        ({"datasets": []}, r"grid.own.yaml must list datasets, got \[\]"),
+        ({"together": 0}, "grid.own.yaml: together must be a whole number from 1 on, got 0"),
         ({"ofline": []}, "grid.own.yaml has no entry 'ofline' .nearest: 'offline'"),
         (
             {"offline": [{**STAND, "seeds": 1}, {**STAND, "seeds": 1, "batch_size": 9}]},
@@ -237,6 +241,12 @@ def test_the_plan_says_jobs_hours_and_disk(tmp_path, an_hour):
     assert total["gpu_hours"] == total["hours"]
     assert total["members"] == 4 + 18 + 4
     assert not list(tmp_path.iterdir())
+
+
+def test_a_misspelt_option_is_refused(capsys):
+    with pytest.raises(SystemExit):
+        main(["plan", "--scale", "smoke", "--oly", "walker"])
+    assert "unrecognized arguments: --oly walker" in capsys.readouterr().err
 
 
 def test_a_disk_too_small_is_refused_with_the_numbers(tmp_path, an_hour, monkeypatch):

@@ -12,11 +12,12 @@ from belib.estimates.shapes import count
 
 ASSUMED = {
     "H100": Rates(
-        # Dense peaks of NVIDIA's data sheet (SXM): 495 TFLOP/s in TF32, 989 in bfloat16, of which
-        # large products reach about 60 %; 3.35 TB/s, of which passes reach about 80 %.
+        # Dense peaks of NVIDIA's data sheet (SXM): 67 TFLOP/s in float32, 989 in bfloat16, of which
+        # large products reach about 60 %; 3.35 TB/s, of which passes reach about 80 %. (tf32, with
+        # 495, is counted as float32.)
         products={
-            "square float32": ((5e5, 2e13), (3e7, 1e14), (2e9, 3e14)),
-            "thin float32": ((2e5, 2e12), (3e6, 1e13), (5e7, 3e13)),
+            "square float32": ((5e5, 1e13), (3e7, 3e13), (2e9, 4e13)),
+            "thin float32": ((2e5, 2e12), (3e6, 1e13), (5e7, 2e13)),
             "square bfloat16": ((5e5, 4e13), (3e7, 2e14), (2e9, 6e14)),
             "thin bfloat16": ((2e5, 4e12), (3e6, 2e13), (5e7, 6e13)),
         },

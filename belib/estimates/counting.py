@@ -16,6 +16,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 from torch.utils.flop_counter import flop_registry
 
+from belib import machine
+
 # Operators that cost far more than their bytes say: random numbers, and orders.
 _DRAWS = {"randn", "rand", "randint", "normal_", "uniform_", "random_", "rand_like", "randn_like"}
 _ORDERS = {"topk", "sort", "argsort", "kthvalue"}
@@ -48,6 +50,7 @@ class Counting(TorchDispatchMode):
 
     def __init__(self) -> None:
         super().__init__()
+        machine.fastest_float32()  # tried once a process: with real numbers, not hollow ones
         self.operators: collections.Counter[Operator] = collections.Counter()
         self.live = self.peak = 0
         """Bytes of the hollow tensors that are alive, and the most that ever were."""
@@ -87,12 +90,9 @@ class Counting(TorchDispatchMode):
             shape = torch.broadcast_shapes(*(each.shape for each in tensors))
             found = func(*tree_map(_first, args), **tree_map(_first, kwargs))
             return tree_map(lambda x: self._kept(x, shape, device), found)
-        if False:
-            print("cat")
         if _name(func) == "nonzero":
-            return self._kept(
-                torch.empty(0, dtype=torch.int64), torch.Size((0, args[0].dim())), device
-            )
+            none = torch.empty(0, dtype=torch.int64)
+            return self._kept(none, torch.Size((0, args[0].dim())), device)
         changes = {"device": "meta"} if "device" in _arguments(func) else {}
         changes |= {"generator": None} if kwargs.get("generator") is not None else {}
         found = func(*tree_map(_shape_only, args), **tree_map(_shape_only, kwargs | changes))
@@ -102,10 +102,8 @@ class Counting(TorchDispatchMode):
         """A tensor of x's type with one number for all, whose memory counts while it is alive."""
         if not isinstance(x, Tensor):
             return x
-        made, nbytes = (
-            torch.ones((), dtype=x.dtype, device=device),
-            shape.numel() * x.element_size(),
-        )
+        made = torch.ones((), dtype=x.dtype, device=device)
+        nbytes = shape.numel() * x.element_size()
         self.live += nbytes
         self.peak = max(self.peak, self.live)
         weakref.finalize(made.untyped_storage(), self._freed, nbytes)

@@ -29,6 +29,8 @@ ENTRIES = ("datasets", "together", "offline")
 NO_DATASET = "none"
 """Of what is no policy: see `training.evaluate_baselines`."""
 
+AnyConfig = TypeVar("AnyConfig", PretrainConfig, OfflineConfig)
+
 STAGES = ("collect", "offline", "coverage", "report")
 """In their order; names of jobs begin with them."""
 
@@ -78,13 +80,19 @@ def read(scale: str) -> list[Job]:
     if scale not in known:
         near = unknown_name(scale, known)
         raise ValueError(f"scale must be one of {', '.join(known)}, got {near}")
-    file, grid = f"params/grid.{scale}.yaml", read_grid(scale)
+    file, grid = f"params/grid.{scale}.yaml", read_grid(scale) or {}
     for name in grid:
         if name not in ENTRIES:
             raise TypeError(f"{file} has no entry {unknown_name(name, ENTRIES)}")
-    collecting = collect_jobs(grid["datasets"], scale, grid.get("together", 1), file)
+    lines, together = grid.get("datasets"), grid.get("together", 1)
+    if not lines:
+        raise ValueError(f"{file} must list datasets, got {lines}")
+    if not isinstance(together, int) or together < 1:
+        raise ValueError(f"{file}: together must be a whole number from 1 on, got {together!r}")
+    collecting = collect_jobs(lines, scale, together, file)
     learning = offline_jobs(grid.get("offline", []), scale, collecting, file)
-    return [*collecting, *learning, *notebook_jobs([*collecting, *learning])]
+    maps = scale in scales("06_coverage_plots")
+    return [*collecting, *learning, *notebook_jobs([*collecting, *learning], maps)]
 
 
 def collect_jobs(lines: Sequence[dict], scale: str, together: int, file: str) -> list[Job]:
@@ -162,10 +170,10 @@ def _baseline_jobs(jobs: Sequence[Job]) -> Iterator[Job]:
         yield Job(name=name, configs=tuple(found.values()))
 
 
-def notebook_jobs(jobs: Sequence[Job]) -> list[Job]:
-    """Coverage of each domain and the report, of all that comes before."""
+def notebook_jobs(jobs: Sequence[Job], maps: bool) -> list[Job]:
+    """Coverage of each domain, where `maps` are wanted, and the report: of all before them."""
     names = [job.name for job in jobs]
-    domains = dict.fromkeys(config.domain for job in jobs for config in job.configs)
+    domains = dict.fromkeys(config.domain for job in jobs for config in job.configs if maps)
     coverage = [
         Job(name=f"coverage/{d}", needs=tuple(n for n in names if n.split("/")[1] == d))
         for d in domains

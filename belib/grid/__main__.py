@@ -49,9 +49,10 @@ def show_plan(jobs: list[grid.Job], table: pd.DataFrame, cores: int) -> None:
     with pd.option_context("display.width", 120, "display.float_format", "{:.2f}".format):
         print(shown.to_string(index=False))
     hours, gpu_hours = table["minutes"].sum() / 60, table["gpu_minutes"].sum() / 60
+    on_cores = f"of a core here, {hours / cores:.1f} on {cores} cores at best"
     print(
         f"{len(jobs)} jobs, {int(table['finished'].sum())} of them finished. What is left takes "
-        f"about {hours:.1f} hours of a core here, {hours / cores:.1f} on {cores} cores at best; "
+        f"about {hours:.1f} hours {'on the GPU here' if _gpus() else on_cores}; "
         f"{gpu_hours:.1f} on a GPU ({plan.GPU}, by its published numbers)"
     )
 
@@ -85,7 +86,10 @@ def run(arguments: argparse.Namespace, options: list[str]) -> int:
 
 def main(words: list[str] | None = None) -> int:
     """Run a command line; its exit status."""
-    arguments, options = parser().parse_known_args(words)
+    known = parser()
+    arguments, options = known.parse_known_args(words)
+    if options and arguments.command != "run":  # whose further options are Snakemake's
+        known.error(f"unrecognized arguments: {' '.join(options)}")
     if arguments.command == "job":
         runs_dir = Path(arguments.runs_dir)
         job, settings = plan.read_job(arguments.name, runs_dir)

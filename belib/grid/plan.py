@@ -36,7 +36,8 @@ def costs(jobs: Sequence[Job], runs_dir: Path) -> pd.DataFrame:
     """
     rows, steps = [], {}
     for job in jobs:
-        steps |= {c.dataset: c.num_steps for c in job.configs if job.stage == "collect"}
+        if job.stage == "collect":
+            steps |= {(c.domain, c.dataset): c.num_steps for c in job.configs}
         finished = work.finished(job, runs_dir)
         domain = job.name.split("/")[1] if "/" in job.name else ""
         row = {"job": job.name, "stage": job.stage, "domain": domain, "members": len(job.configs)}
@@ -46,12 +47,13 @@ def costs(jobs: Sequence[Job], runs_dir: Path) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _cost(job: Job, steps: dict[str, int]) -> dict[str, float]:
-    """Of one job, by `belib.estimates`; `steps` are of datasets, by name."""
+def _cost(job: Job, steps: dict[tuple[str, str], int]) -> dict[str, float]:
+    """Of one job, by `belib.estimates`; `steps` are of datasets, by domain and name."""
     if not job.configs:
         minutes = _NOTEBOOK_MINUTES_A_JOB * len(job.needs)
         return dict(zip(COSTS, (minutes, minutes, _NOTEBOOK_GB, 0.1), strict=True))
-    configs, size = job.configs, steps.get(job.configs[0].dataset)
+    configs = job.configs
+    size = steps.get((configs[0].domain, configs[0].dataset))
     if work.is_baselines(job):  # as long as two evaluations, of two policies
         configs = [replace(config, num_steps=2, eval_every=1) for config in configs]
     here = estimates.estimate(configs, dataset_steps=size)

@@ -1,7 +1,7 @@
 """One table of it all: ours, the peer from PyPI, the physical limit, the target; how it grows.
 
 `make bench`, or `python benchmarks/bench.py`, writes results/bench.csv, bench_scaling.csv and
-bench.png in about 5 minutes on 2 idle cores. Rows are medians of calls taken in turn, after one to
+bench.png in about 2 minutes on 2 idle cores. Rows are medians of calls taken in turn, after one to
 warm up: ours, the peer's, and the call that shows what the machine can do. A limit is
 
 - products: the FLOPs counted in one of our updates, at the rate of a 1024^3 product;
@@ -150,8 +150,8 @@ def main() -> None:
     sizes, repeats = (QUICK, 1) if options.quick else (Sizes(), options.repeats)
     with threadpool_limits(options.threads):
         for each in rows(sizes, repeats, options.out, head):
-            shown = {key: value for key, value in each.items() if key in ("ours", "of limit")}
-            print(each["what"], each["setting"], shown, sep="; ", flush=True)
+            shown = f"{each['what']}; {each['setting']}: {each['ours']:.3g} {each['unit']}"
+            print(shown, flush=True)
             found.append(each)
     table = pd.DataFrame(found, columns=COLUMNS)
     missing = f"; not installed: {', '.join(MISSING)}" if MISSING else ""

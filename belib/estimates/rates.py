@@ -188,7 +188,7 @@ def _least(function: Callable[[], object], repeats: int = 7, most: float = 0.15)
 def _times(function: Callable[[], object], repeats: int, most: float = math.inf) -> list[float]:
     found: list[float] = []
     started = time.perf_counter()  # on a busy machine threads wait for each other, long
-    while not found or len(found) < repeats and time.perf_counter() - started < most:
+    while not found or (len(found) < repeats and time.perf_counter() - started < most):
         begin = clock()
         function()
         found.append(clock() - begin)

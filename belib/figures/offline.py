@@ -18,14 +18,16 @@ from belib.figures.style import (
     ALPHAS,
     OUTSIDE,
     QS,
+    draw_baselines,
+    learner_label,
     objective_color,
     objective_label,
     objective_marker,
     objective_order,
+    task_label,
 )
 from belib.results import BASELINES
 
-_LINES = dict(zip(BASELINES, ("--", ":"), strict=True))
 _FAMILIES = {"shannon": "SE", "behavioral": "BE", "renyi": "RE", "rnd": "RND", "smm": "SMM"}
 
 
@@ -96,10 +98,10 @@ def _grid(
     for row, task in zip(axes, tasks, strict=True):
         for ax, learner in zip(row, learners, strict=True):
             draw(ax, learnt[(learnt["task"] == task) & (learnt["algorithm"] == learner)])
-            _baselines(ax, table[table["task"] == task])
+            draw_baselines(ax, table[table["task"] == task])
             if task in online:
                 ax.axhline(online[task], color="tab:green", linestyle=":", label="trained online")
-            ax.set_title(f"{_task(task)}, {_learner(learner)}")
+            ax.set_title(f"{task_label(task)}, {learner_label(learner)}")
         row[0].set(ylabel="episode return", ylim=(0, None))
     for ax in axes[-1]:
         ax.set_xlabel(xlabel)
@@ -147,13 +149,6 @@ def _bar(ax: Axes, place: float, values: np.ndarray, color: tuple) -> None:
     spread = np.linspace(-0.2, 0.2, len(values)) if len(values) > 1 else np.zeros(1)
     dots = {"color": "white", "edgecolor": "black", "linewidth": 1, "zorder": 3, "s": 30}
     ax.scatter(place + spread, values, **dots)
-
-
-def _baselines(ax: Axes, rows: pd.DataFrame) -> None:
-    for name, line in _LINES.items():
-        found = rows.loc[rows["algorithm"] == name, "return"]
-        if len(found):
-            ax.axhline(found.mean(), color="0.35", linestyle=line, linewidth=2, label=name)
 
 
 def learning_curves(table: pd.DataFrame) -> np.ndarray:
@@ -263,13 +258,3 @@ def _objective(rows: pd.DataFrame) -> tuple[str | None, float | None]:
     first = rows.iloc[0]
     objective = first["objective"] if isinstance(first["objective"], str) else None
     return objective, None if pd.isna(first["parameter"]) else first["parameter"]
-
-
-def _task(task: str) -> str:
-    return task.replace("_", " ").capitalize()
-
-
-def _learner(variant: str) -> str:
-    """`TD3+BC`, `CQL (standard)`."""
-    name, _, rest = variant.partition("-")
-    return name.upper().replace("_", "+") + (f" ({rest})" if rest else "")

@@ -16,12 +16,12 @@ from belib.figures.style import (
     ALPHAS,
     OUTSIDE,
     QS,
+    draw_baselines,
     objective_color,
     objective_marker,
+    task_label,
 )
-from belib.results import BASELINES
 
-_LINES = dict(zip(BASELINES, ("--", ":"), strict=True))
 _DOTS = {"color": "white", "edgecolor": "black", "linewidth": 0.8, "s": 16, "zorder": 3}
 _FAMILIES = {"behavioral": ("BE", "α", ALPHAS, 1.5), "renyi": ("RE", "q", QS, 0.9)}
 _RANDOM = "0.45"  # the light grey of random actions would not stand out as a dot
@@ -41,8 +41,8 @@ def dataset_returns(policies: pd.DataFrame, baselines: pd.DataFrame) -> np.ndarr
         rows = policies[policies["task"] == task]
         for name, own in rows.groupby("recipe", sort=False):
             _recipe_bars(ax, recipes.index(name), own)
-        _baselines(ax, baselines[baselines["task"] == task])
-        ax.set(title=_task(task), ylabel="episode return", ylim=(0, None))
+        draw_baselines(ax, baselines[baselines["task"] == task])
+        ax.set(title=task_label(task), ylabel="episode return", ylim=(0, None))
     axes[-1, 0].set_xlim(-0.8, len(recipes) - 0.2)
     turned = {"rotation": 60, "ha": "right", "rotation_mode": "anchor"}
     axes[-1, 0].set_xticks(range(len(recipes)), recipes, **turned)
@@ -84,8 +84,8 @@ def parameter_curves(
             own = [each[(each["task"] == task) & (each["label"] == "")] for each in (units, means)]
             _family_curve(ax, objective, *own)
             _shannon_band(ax, own[1])
-            _baselines(ax, baselines[baselines["task"] == task])
-            ax.set_title(f"{_task(task)}, {_FAMILIES[objective][0]}")
+            draw_baselines(ax, baselines[baselines["task"] == task])
+            ax.set_title(f"{task_label(task)}, {_FAMILIES[objective][0]}")
         row[0].set(ylabel="episode return", ylim=(0, None))
     for ax, (_, symbol, *_) in zip(axes[-1], _FAMILIES.values(), strict=True):
         ax.set_xlabel(symbol)
@@ -133,7 +133,7 @@ def spreads(table: pd.DataFrame) -> Axes:
         style = {"color": color, "capsize": 4, "elinewidth": 3, "fmt": "none"}
         ax.errorbar(rows["sd"][known], np.array(y)[known], xerr=reach, **style)
         ax.plot(rows["sd"], y, marker, color=color, markersize=12, label=f"between {source}")
-    ax.set_yticks(range(len(tasks)), [_task(task) for task in tasks[::-1]])
+    ax.set_yticks(range(len(tasks)), [task_label(task) for task in tasks[::-1]])
     ax.set(xlabel="standard deviation of returns", xlim=(0, None), ylim=(-0.6, len(tasks) - 0.4))
     ax.grid(axis="x")
     ax.legend(**OUTSIDE)
@@ -158,7 +158,9 @@ def advantages(table: pd.DataFrame) -> np.ndarray:
             if np.isfinite(found.low):
                 ax.plot([found.low, found.high], [y, y], linewidth=3, **style)
         ax.axvline(0, color="black", linewidth=1.5)
-        ax.set(title=_task(place), xlabel="difference of returns", ylim=(-0.6, len(names) - 0.4))
+        ax.set(
+            title=task_label(place), xlabel="difference of returns", ylim=(-0.6, len(names) - 0.4)
+        )
         ax.grid(axis="x")
     axes[0, 0].set_yticks(range(len(names)), names)
     return axes[0]
@@ -179,8 +181,8 @@ def coverage_returns(table: pd.DataFrame, baselines: pd.DataFrame) -> np.ndarray
             marker, color = objective_marker(found.objective), _color(found._asdict())
             style = {"markersize": 11, "markeredgecolor": "black", "markeredgewidth": 0.6}
             ax.plot(found.coverage, found.value, marker, color=color, **style)
-        _baselines(ax, baselines[baselines["task"] == task])
-        ax.set(title=_task(task), xlabel="volumetric coverage", ylim=(0, None))
+        draw_baselines(ax, baselines[baselines["task"] == task])
+        ax.set(title=task_label(task), xlabel="volumetric coverage", ylim=(0, None))
     axes[0, 0].set_ylabel("episode return")
     lines, _ = axes[0, -1].get_legend_handles_labels()
     axes[0, -1].legend(handles=[*_objective_handles(table), *lines], **OUTSIDE)
@@ -210,14 +212,3 @@ def _objective_handles(table: pd.DataFrame) -> list[Line2D]:
 def _color(row) -> tuple | str:
     objective, parameter = row["objective"], row["parameter"]
     return _RANDOM if objective == "random" else objective_color(objective, parameter)
-
-
-def _baselines(ax: Axes, rows: pd.DataFrame) -> None:
-    for name, line in _LINES.items():
-        found = rows.loc[rows["algorithm"] == name, "return"]
-        if len(found):
-            ax.axhline(found.mean(), color="0.35", linestyle=line, linewidth=2, label=name)
-
-
-def _task(task: str) -> str:
-    return task.replace("_", " ").capitalize()

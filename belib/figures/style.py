@@ -9,9 +9,12 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap, to_rgba
+
+from belib.results import BASELINES
 
 ALPHAS = (0.2, 0.5, 0.7, 0.9, 1.5, 2.0, 3.0, 5.0)
 QS = (0.2, 0.5, 0.7, 0.9, 1.1, 2.0, 3.0, 5.0)
@@ -83,6 +86,25 @@ def objective_order(objective: str | None, parameter: float | None = None) -> tu
     order = ("shannon", "behavioral", "renyi", "rnd", "smm")
     rank = order.index(objective) if objective in order else len(order)
     return rank, 0.0 if parameter is None or np.isnan(parameter) else parameter
+
+
+def task_label(task: str) -> str:
+    """`Walker stand` of `walker_stand`."""
+    return task.replace("_", " ").capitalize()
+
+
+def learner_label(variant: str) -> str:
+    """`TD3+BC` of `td3_bc`, `CQL (standard)` of `cql-standard`."""
+    name, _, rest = variant.partition("-")
+    return name.upper().replace("_", "+") + (f" ({rest})" if rest else "")
+
+
+def draw_baselines(ax: Axes, rows: pd.DataFrame) -> None:
+    """A line for the mean return of each of `results.BASELINES` that has rows."""
+    for name, line in zip(BASELINES, ("--", ":"), strict=True):
+        found = rows.loc[rows["algorithm"] == name, "return"]
+        if len(found):
+            ax.axhline(found.mean(), color="0.35", linestyle=line, linewidth=2, label=name)
 
 
 def caption(axes: Axes, text: str) -> None:

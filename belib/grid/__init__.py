@@ -29,8 +29,6 @@ ENTRIES = ("datasets", "together", "offline")
 NO_DATASET = "none"
 """Of what is no policy: see `training.evaluate_baselines`."""
 
-AnyConfig = TypeVar("AnyConfig", PretrainConfig, OfflineConfig)
-
 STAGES = ("collect", "offline", "coverage", "report")
 """In their order; names of jobs begin with them."""
 

@@ -1,13 +1,13 @@
 """Captions of the report's figures: the claim first, how to read it, n, seeds, bars, scale."""
 
-from belib.report.findings import learner_name, place
+from belib.figures.style import learner_label, task_label
 from belib.report.study import Study
 from belib.statistics import Noise
 
 
 def captions(found: Study) -> dict[str, str]:
     """For each figure, by the name of its file, its caption."""
-    cells, learner = found.cells, learner_name(found.learner)
+    cells, learner = found.cells, learner_label(found.learner)
     seeds, steps = cells[0].seeds, found.tables.datasets["steps"].min()
     size = (
         f"{found.units['dataset'].nunique()} datasets of {steps:,} steps, {learner}, {seeds} "
@@ -17,7 +17,7 @@ def captions(found: Study) -> dict[str, str]:
         f"Intervals: 95 %, t, with the spread between datasets of one recipe pooled over those "
         f"collected more than once ({cells[0].noise.df} degrees of freedom)."
     )
-    apart = ", ".join(f"{place(c.name)} {_sd(c.noise)} and {_sd(c.within)}" for c in cells)
+    apart = ", ".join(f"{task_label(c.name)} {_sd(c.noise)} and {_sd(c.within)}" for c in cells)
     clear = (found.advantages["low"] > 0).sum()
     return {
         "returns": (

@@ -26,7 +26,7 @@ from belib.report.findings import (
     on_all,
     row,
 )
-from belib.report.tables import Cell, Choice, Tables, coverage_cells, exploring, plain
+from belib.report.tables import Cell, Choice, Tables, coverage_cells, exploring, plain, side_by_side
 from belib.statistics import rank_correlation
 
 SOURCE = "appendix, volumetric coverage"
@@ -123,7 +123,7 @@ def coverage_and_returns(tables: Tables, cells: Sequence[Cell]) -> Finding:
     statement = Statement("coverage-returns", text, "appendix, as a suggestion")
     covered = {cell.domain: cell for cell in coverage_cells(tables)}
     there = [cell for cell in cells if cell.domain in covered]
-    pairs = {cell.name: _pairs(cell, covered[cell.domain]) for cell in there}
+    pairs = {cell.name: side_by_side(covered[cell.domain], cell) for cell in there}
     there = [cell for cell in there if len(pairs[cell.name]) >= FEWEST_DATASETS]
     if not there:
         return statement.not_run(f"{FEWEST_DATASETS} recipes with coverage and returns")
@@ -137,10 +137,3 @@ def coverage_and_returns(tables: Tables, cells: Sequence[Cell]) -> Finding:
     verdict = on_all(statement, there, quantity)
     decide = "More recipes, or a second domain." if verdict == UNDECIDED else ""
     return Finding(statement, verdict, words, decide, pd.DataFrame(rows))
-
-
-def _pairs(returns: Cell, covered: Cell) -> pd.DataFrame:
-    """Coverage and return of the recipes that have both, each recipe once."""
-    known = [each.groups(exploring) for each in (covered, returns)]
-    series = [pd.Series(means.values, labels) for labels, means in known]
-    return pd.concat(series, axis=1, join="inner")

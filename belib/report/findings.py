@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
+from belib.figures.style import task_label
 from belib.report.tables import Cell, Choice
 from belib.statistics import (
     Estimate,
@@ -191,7 +192,7 @@ def times_as_many(rows: Sequence[dict], reference: Sequence[float]) -> str:
         return f"Larger differences: intervals are within {RELEVANT:.0%} of the means already."
     return (
         f"Intervals of {RELEVANT:.0%} to both sides take about {max(2, round(max(wide) ** 2))} "
-        f"times as many datasets ({place(rows[int(np.argmax(wide))]['where'])}, the noisiest)."
+        f"times as many datasets ({task_label(rows[int(np.argmax(wide))]['where'])}, the noisiest)."
     )
 
 
@@ -206,7 +207,7 @@ def datasets_needed(cells: Sequence[Cell], ours: Choice, others: Choice) -> str:
             needed[cell.name] = repetitions_needed(*sizes, cell.noise, much)
     if not needed:
         return NO_NOISE
-    each = ", ".join(f"{count} ({place(name)})" for name, count in needed.items())
+    each = ", ".join(f"{count} ({task_label(name)})" for name, count in needed.items())
     return (
         f"To tell a difference of {RELEVANT:.0%} from luck, with the spread between datasets that "
         f"was found here, takes about this many datasets of each recipe: {each}."
@@ -216,14 +217,3 @@ def datasets_needed(cells: Sequence[Cell], ours: Choice, others: Choice) -> str:
 def on(holds: Sequence[bool]) -> str:
     """`on 2 of 3`."""
     return f"on {sum(map(bool, holds))} of {len(holds)}"
-
-
-def place(name: str) -> str:
-    """`Walker stand` of `walker_stand`."""
-    return name.replace("_", " ").capitalize()
-
-
-def learner_name(variant: str) -> str:
-    """`TD3` of `td3`, `TD3 (bfloat16)` of `td3-bfloat16`."""
-    name, _, rest = variant.partition("-")
-    return name.upper().replace("_", "+") + (f" ({rest})" if rest else "")

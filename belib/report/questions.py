@@ -6,6 +6,7 @@ from itertools import combinations
 import pandas as pd
 
 from belib.coverage import FEWEST_DATASETS
+from belib.figures.style import learner_label, task_label
 from belib.report.claims import NAMES
 from belib.report.findings import (
     FEWEST_OF_FAMILY,
@@ -21,15 +22,13 @@ from belib.report.findings import (
     datasets_needed,
     difference,
     having,
-    learner_name,
     on,
     on_all,
     on_any,
-    place,
     row,
     times_as_many,
 )
-from belib.report.tables import Cell, exploring, plain, rescaled, unscaled
+from belib.report.tables import Cell, exploring, plain, rescaled, side_by_side, unscaled
 from belib.statistics import rank_correlation, spread_ratio
 
 ASKED = {"source": "not asked in the paper", "words": (YES, NO)}
@@ -44,7 +43,7 @@ def spread(cells: Sequence[Cell]) -> Finding:
         return statement.not_run("two datasets of one recipe, and two learner seeds")
     quantity = lambda cell, c: spread_ratio(cell.noise, cell.within, cell.seeds, confidence=c)  # noqa: E731
     rows = [row(c, "sd of datasets / of seeds", quantity(c, 1 - LEVEL), exploring) for c in there]
-    both = "; ".join(f"{place(c.name)} {c.noise.sd:.0f} and {c.within.sd:.0f}" for c in there)
+    both = "; ".join(f"{task_label(c.name)} {c.noise.sd:.0f} and {c.within.sd:.0f}" for c in there)
     words = (
         f"Standard deviations of datasets' means, and of learner seeds on one dataset: {both}. "
         f"With {there[0].seeds} seeds a mean, equal datasets would have "
@@ -81,7 +80,7 @@ def better_than_random(cells: Sequence[Cell]) -> Finding:
         random = cell.groups(plain("random"))[1].values[0]
         what = f"{labels[means.values.argmax()]} ({means.values.max():.0f}) − random ({random:.0f})"
         rows.append(row(cell, what, quantity(cell, 1 - LEVEL), exploring, plain("random")))
-        above.append(f"{place(cell.name)} {sum(means.values > random)} of {len(labels)}")
+        above.append(f"{task_label(cell.name)} {sum(means.values > random)} of {len(labels)}")
     words = f"Recipes with a mean above that of random data: {', '.join(above)}."
     verdict = on_all(statement, there, quantity)
     decide = datasets_needed(there, exploring, plain("random")) if verdict == UNDECIDED else ""
@@ -140,7 +139,7 @@ def learners_agree(cells: Sequence[Cell], others: Mapping[str, Sequence[Cell]]) 
     """Rank correlations over recipes of the returns of two learners."""
     statement = Statement("learners", "Do learners agree on which dataset is good?", **ASKED)
     pairs = [
-        (cell, learner, _shared(cell, other))
+        (cell, learner, side_by_side(cell, other))
         for learner, theirs in others.items()
         for cell in cells
         for other in theirs
@@ -152,7 +151,7 @@ def learners_agree(cells: Sequence[Cell], others: Mapping[str, Sequence[Cell]]) 
     found = [rank_correlation(*shared.to_numpy().T) for *_, shared in pairs]
     rows = [
         {
-            **row(cell, f"Spearman's ρ with {learner_name(learner)}", each),
+            **row(cell, f"Spearman's ρ with {learner_label(learner)}", each),
             "datasets": str(len(shared)),
         }
         for (cell, learner, shared), each in zip(pairs, found, strict=True)
@@ -162,9 +161,3 @@ def learners_agree(cells: Sequence[Cell], others: Mapping[str, Sequence[Cell]]) 
     verdict = YES if some[0] else NO if some[1] else UNDECIDED
     decide = "The other learners on all datasets." if verdict == UNDECIDED else ""
     return Finding(statement, verdict, words, decide, pd.DataFrame(rows))
-
-
-def _shared(one: Cell, other: Cell) -> pd.DataFrame:
-    known = [each.groups(exploring) for each in (one, other)]
-    series = [pd.Series(means.values, labels) for labels, means in known]
-    return pd.concat(series, axis=1, join="inner")

@@ -245,3 +245,10 @@ def unscaled(*alphas: float) -> Choice:
 def _behavioral(units: pd.DataFrame, alphas: Sequence[float]) -> "pd.Series[bool]":
     own = units["objective"] == "behavioral"
     return own & units["parameter"].isin(alphas) if alphas else own
+
+
+def side_by_side(one: Cell, other: Cell) -> pd.DataFrame:
+    """The means of the plain exploring recipes that two cells have in common, a column a cell."""
+    known = [each.groups(exploring) for each in (one, other)]
+    series = [pd.Series(means.values, labels) for labels, means in known]
+    return pd.concat(series, axis=1, join="inner")

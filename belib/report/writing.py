@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from belib import paths
+from belib.figures.style import learner_label, task_label
 from belib.report.captions import captions
 from belib.report.findings import (
     LEVEL,
@@ -17,8 +18,6 @@ from belib.report.findings import (
     REPRODUCED,
     YES,
     Finding,
-    learner_name,
-    place,
 )
 from belib.report.study import Study, study
 from belib.report.tables import Tables, load, means
@@ -89,7 +88,7 @@ def _made_of(main: Study) -> str:
     return (
         f"{len(described)} datasets of {', '.join(sorted(described['domain'].unique()))}, of "
         f"{sizes} steps each (the paper: 500,000). Recipes collected more than once: {several}. "
-        f"{learner_name(main.learner)} learnt from {main.units['dataset'].nunique()} of them, "
+        f"{learner_label(main.learner)} learnt from {main.units['dataset'].nunique()} of them, "
         f"{own['num_steps']:,} updates (the paper: 100,000), {main.cells[0].seeds} learner seeds, "
         f"{own['eval_episodes']} episodes an evaluation; a policy's return is its last one. "
         f"{_others(main)}Sizes of returns are not to be compared with the paper's; signs and "
@@ -101,7 +100,7 @@ def _others(main: Study) -> str:
     rows = main.tables.offline
     names = [name for name in main.tables.learners if name != main.learner]
     counts = [rows.loc[rows["algorithm"] == name, "dataset"].nunique() for name in names]
-    said = [f"{learner_name(n)} from {c}" for n, c in zip(names, counts, strict=True)]
+    said = [f"{learner_label(n)} from {c}" for n, c in zip(names, counts, strict=True)]
     return f"Also {', '.join(said)}. " if said else ""
 
 
@@ -119,11 +118,11 @@ def _in_short(main: Study) -> str:
 def _studies(main: Study) -> dict[str, Study]:
     """The same statements on other returns: the best evaluations, and the other learners'."""
     names = [name for name in main.tables.learners if name != main.learner]
-    title = learner_name(main.learner)
+    title = learner_label(main.learner)
     return {
         title: main,
         f"{title}, best evaluation": study(main.tables, learner=main.learner, score="best"),
-        **{learner_name(name): study(main.tables, learner=name) for name in names},
+        **{learner_label(name): study(main.tables, learner=name) for name in names},
     }
 
 
@@ -180,7 +179,7 @@ def _finding(number: int, found: Finding) -> str:
 def _rows(rows: pd.DataFrame) -> str:
     shown = pd.DataFrame(
         {
-            "": rows["where"].map(place),
+            "": rows["where"].map(task_label),
             "what": rows["what"],
             "estimate": rows["value"].map(number),
             "95 % interval": [
@@ -208,10 +207,10 @@ def _means(main: Study) -> str:
     counts = rows.groupby("recipe")["datasets"].first()
     order = list(dict.fromkeys(rows["recipe"]))
     tasks = list(dict.fromkeys(rows["task"]))
-    table = wide.reindex(order)[tasks].rename(columns=place)
+    table = wide.reindex(order)[tasks].rename(columns=task_label)
     table.insert(0, "datasets", counts.reindex(order).astype(str))
     said = (
-        f"Mean return of {learner_name(main.learner)} over datasets, in brackets its 95 % "
+        f"Mean return of {learner_label(main.learner)} over datasets, in brackets its 95 % "
         f"interval by the pooled spread between datasets; {main.cells[0].seeds} learner seeds a "
         "dataset."
     )

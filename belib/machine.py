@@ -2,10 +2,12 @@
 
 import ctypes
 import functools
+import platform
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import torch
 
@@ -17,6 +19,14 @@ _WORTH_ROUNDING = 1.3  # so many times faster bfloat16 must be to be chosen
 def device() -> torch.device:
     """A CUDA card where torch finds one, else the CPU; `CUDA_VISIBLE_DEVICES=` hides a card."""
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def processor() -> str:
+    """The model, as its maker calls it, or what the system says of it."""
+    file = Path("/proc/cpuinfo")
+    lines = file.read_text().splitlines() if file.exists() else []
+    models = (line.split(":")[1].strip() for line in lines if line.startswith("model name"))
+    return next(models, platform.processor() or platform.machine())
 
 
 @contextmanager
@@ -67,16 +77,14 @@ def fastest_precision() -> str:
     with products("bfloat16"):
         error = _error_of_a_product()
     factor, best = torch.ones(4, 256, 256), {"float32": float("inf"), "bfloat16": float("inf")}
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # whose own time does not depend on what else the machine does
-    for attempt in range(10):  # the first prepares kernels and does not count
-        for precision in best:
-            with products(precision):
-                begun = time.thread_time()
-                torch.matmul(factor, factor)
-                spent = time.thread_time() - begun
-                best[precision] = min(best[precision], spent) if attempt else float("inf")
-    torch.set_num_threads(threads)
+    with threads(1):  # whose own time does not depend on what else the machine does
+        for attempt in range(10):  # the first prepares kernels and does not count
+            for precision in best:
+                with products(precision):
+                    begun = time.thread_time()
+                    torch.matmul(factor, factor)
+                    spent = time.thread_time() - begun
+                    best[precision] = min(best[precision], spent) if attempt else float("inf")
     pays = best["float32"] >= _WORTH_ROUNDING * best["bfloat16"]
     return "bfloat16" if pays and error < _BFLOAT16_PRECISION else "float32"
 
@@ -87,6 +95,17 @@ def _error_of_a_product() -> float:
     one, two = torch.randn(2, 256, 256, generator=generator)
     exact = one.double() @ two.double()
     return float((one @ two - exact).abs().max() / exact.abs().max())
+
+
+@contextmanager
+def threads(number: int) -> Iterator[None]:
+    """Let torch use so many threads, and afterwards as many as before."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(number)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def threads_each(processes: int) -> int:

@@ -18,9 +18,10 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from measuring import RESULTS, processor
+from measuring import RESULTS
 
 from belib.coverage import Sample, embed, smallest_ball
+from belib.machine import processor
 from belib.paths import git_revision, write_text
 
 FILE = RESULTS / "coverage.csv"

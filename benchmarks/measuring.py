@@ -13,19 +13,10 @@ import pandas as pd
 import torch
 from numpy.typing import NDArray
 
+from belib.machine import processor
 from belib.paths import ROOT, git_revision, write_text
 
 RESULTS = ROOT / "results"
-
-
-def processor() -> str:
-    """Its model's name."""
-    try:
-        with open("/proc/cpuinfo") as file:
-            names = (line.split(":")[1].strip() for line in file if line.startswith("model name"))
-            return next(names, platform.machine())
-    except OSError:  # not Linux
-        return platform.processor() or platform.machine()
 
 
 def provenance(*packages: str) -> str:

@@ -41,7 +41,7 @@ def hashes(folder):
 @pytest.fixture
 def frequent_checkpoints(monkeypatch):
     """As often as asked, whatever they cost."""
-    monkeypatch.setattr(loop, "_CHECKPOINT_SHARE", 10.0)
+    monkeypatch.setattr(loop, "CHECKPOINT_SHARE", 10.0)
 
 
 class Interrupted(Exception):
@@ -182,7 +182,7 @@ def test_a_run_killed_before_its_first_checkpoint_begins_again(
 def test_a_smaller_number_of_steps_than_reached_is_refused(small_pretrain, tmp_path, monkeypatch):
     config = small_pretrain(objective="random")
     with monkeypatch.context() as patch:
-        patch.setattr(loop, "_CHECKPOINT_SHARE", 10.0)
+        patch.setattr(loop, "CHECKPOINT_SHARE", 10.0)
         interrupt_at(patch, Collection, 1500)
         with pytest.raises(Interrupted):
             pretrain(config, runs_dir=tmp_path, progress=False, checkpoint_minutes=0.001)

@@ -6,13 +6,12 @@ run's own size, so that a whole grid's estimate takes seconds, and a GPU's can b
 """
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 
-from belib import envs, runs
+from belib import envs, machine, runs
 from belib.config import OfflineConfig, PretrainConfig, scales
 from belib.estimates.cards import ASSUMED as ASSUMED
 from belib.estimates.cards import card_rates as card_rates
@@ -21,8 +20,8 @@ from belib.estimates.rates import calibrate as calibrate
 from belib.estimates.shapes import Counted
 from belib.estimates.shapes import count as count
 from belib.estimates.shapes import small_replay as small_replay
-from belib.training.collection import AGENTS
-from belib.training.loop import fitting_threads
+from belib.training.collection import AGENTS, lockstep
+from belib.training.loop import CHECKPOINT_SHARE, fitting_threads
 
 EPISODE = 1000
 """Steps of an episode of dm_control's suite."""
@@ -75,11 +74,7 @@ def estimate(
     if learning:
         return _learning(learning, rates, dataset_steps or _collected_steps(learning[0]))
     collecting = [config for config in configs if isinstance(config, PretrainConfig)]
-    agents = [AGENTS[config.objective] for config in collecting]
-    parts = [
-        _collection([c for c, own in zip(collecting, agents, strict=True) if own is agent], rates)
-        for agent in dict.fromkeys(agents)
-    ]
+    parts = [_collection(group, rates) for group in lockstep(collecting)]
     minutes, memory, disk, sources = zip(*parts, strict=True)
     return Estimate(sum(minutes), max(memory), sum(disk), sources[0])
 
@@ -99,21 +94,11 @@ def estimate_groups(
     """
     cores = 1 if torch.cuda.is_available() else os.cpu_count() or 1
     processes = min(len(groups), processes or cores)
-    with _threads(max(1, torch.get_num_threads() // processes)):
+    with machine.threads(machine.threads_each(processes)):
         parts = [estimate(group, dataset_steps=dataset_steps) for group in groups]
     minutes, memory, disk, sources = zip(*parts, strict=True)
     total = max(max(minutes), sum(minutes) / processes)
     return Estimate(total, sum(sorted(memory)[-processes:]), sum(disk), sources[0])
-
-
-@contextmanager
-def _threads(number: int) -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(number)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def update_seconds(
@@ -171,7 +156,9 @@ def _learning(configs: Sequence[OfflineConfig], rates: Rates, dataset_steps: int
 def _total(seconds: float, memory: float, disk: float, state: int, rates: Rates) -> Estimate:
     """With what every run has: its process, and checkpoints at both ends and between."""
     checkpoints = 2 + seconds / 60 / _MINUTES_BETWEEN_CHECKPOINTS
-    seconds += min(checkpoints * state / rates.write, 2 * state / rates.write + 0.02 * seconds)
+    seconds += min(
+        checkpoints * state / rates.write, 2 * state / rates.write + CHECKPOINT_SHARE * seconds
+    )
     return Estimate(seconds / 60, (memory + _PROCESS) / 1e9, (disk + state) / 1e9, rates.source)
 
 

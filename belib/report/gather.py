@@ -1,6 +1,7 @@
 """From a folder of runs to the few tidy tables that are committed."""
 
 import json
+import os
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -10,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from belib import coverage, datasets, paths, results
+from belib import coverage, datasets, machine, paths, results
 from belib.config import OfflineConfig, PretrainConfig
 from belib.datasets import Dataset
 
@@ -56,7 +57,7 @@ def commit_results(runs_dir: str | Path, to: str | Path, *, size: int = SIZE) ->
             "learners": sorted(learnt["seed"].unique().tolist()),
         },
         "not finished": {"datasets": waiting, "policies": unfinished},
-        "machine": machine(),
+        "machine": this_machine(),
         "revision": paths.git_revision(),
         "collected with": _versions(found),
     }
@@ -110,14 +111,11 @@ def measure(found: Sequence[Dataset], *, size: int = SIZE) -> pd.DataFrame:
     return pd.concat(tables, ignore_index=True).round(5)
 
 
-def machine() -> dict[str, Any]:
-    """The processor, as its maker calls it, its threads, and the versions of what was used here."""
-    file = Path("/proc/cpuinfo")
-    lines = file.read_text().splitlines() if file.exists() else []
-    models = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
+def this_machine() -> dict[str, Any]:
+    """Processor, cores, and the versions of what was used here."""
     return {
-        "processor": models[0] if models else platform.processor() or platform.machine(),
-        "threads": len(models) or None,
+        "processor": machine.processor(),
+        "threads": os.cpu_count(),
         "python": platform.python_version(),
         **{name: version(name) for name in _PACKAGES},
     }

@@ -21,7 +21,7 @@ from belib import datasets, envs, machine, paths, results, runs
 from belib.config import EXPLORING, OfflineConfig, PretrainConfig
 from belib.rewards import OBJECTIVES
 from belib.training import loop
-from belib.training.collection import AGENTS, Collection
+from belib.training.collection import Collection, lockstep
 from belib.training.evaluation import Evaluator
 from belib.training.learning import Learning, check_data, identity, offline_folder
 from belib.training.online import evaluate_online
@@ -67,10 +67,10 @@ def pretrain(
     _check_objectives(configs)
     folders = [datasets.dataset_folder(runs_dir, c.domain, c.dataset) for c in configs]
     runs.check_folders(folders, configs)
-    members = list(zip(configs, folders, strict=True))
-    for agent in dict.fromkeys(AGENTS[config.objective] for config in configs):
-        group = [pair for pair in members if AGENTS[pair[0].objective] is agent]
-        _collect(group, checkpoint_minutes=checkpoint_minutes, progress=progress)
+    options = {"checkpoint_minutes": checkpoint_minutes, "progress": progress}
+    folder_of = dict(zip(configs, folders, strict=True))
+    for group in lockstep(configs):
+        _collect([(config, folder_of[config]) for config in group], **options)
     return folders
 
 

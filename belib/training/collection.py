@@ -41,6 +41,14 @@ AGENTS = _Agents(
 """Who collects for an objective; members of one run have the same."""
 
 
+def lockstep(configs: Sequence[PretrainConfig]) -> list[list[PretrainConfig]]:
+    """The groups of members that train together: those whose agents have the same networks."""
+    groups: dict[type[DDPG] | None, list[PretrainConfig]] = {}
+    for config in configs:
+        groups.setdefault(AGENTS[config.objective], []).append(config)
+    return list(groups.values())
+
+
 class Recorder:
     """The rows of a member's episode in progress."""
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 import torch
 from tqdm.auto import tqdm
 
-from belib import runs
+from belib import machine, runs
 from belib.config import LearnerConfig
 
 # At a terminal or in a notebook the bar moves; in a log it is one line, at the end.
@@ -21,20 +21,16 @@ _IN_LOG = not sys.stderr.isatty() and "ipykernel" not in sys.modules
 # process is busy it waits for a core so long that everything takes 5 times longer.
 _WORTH_THREADS = 2**15
 
-# Checkpoints may take this share of a run's time.
-_CHECKPOINT_SHARE = 0.02
+CHECKPOINT_SHARE = 0.02
+"""Of a run's time, which its checkpoints may take."""
 
 
 @contextmanager
 def fitting_threads(configs: Sequence[LearnerConfig]) -> Iterator[None]:
     """Use one thread for small networks, torch's own number for others."""
-    before = torch.get_num_threads()
-    if len(configs) * configs[0].batch_size * configs[0].hidden_dim < _WORTH_THREADS:
-        torch.set_num_threads(1)
-    try:
+    small = len(configs) * configs[0].batch_size * configs[0].hidden_dim < _WORTH_THREADS
+    with machine.threads(1 if small else torch.get_num_threads()):
         yield
-    finally:
-        torch.set_num_threads(before)
 
 
 class Work(Protocol):
@@ -119,7 +115,7 @@ def _advance(
         if now - saved > wait:
             cost = save(work, folders).seconds
             saved, spent, count = time.monotonic(), spent + cost, count + 1
-            wait = max(interval, cost / _CHECKPOINT_SHARE)
+            wait = max(interval, cost / CHECKPOINT_SHARE)
     bar.set_postfix(work.postfix(), refresh=False)
     last = save(work, folders)
     spent, total = spent + last.seconds, time.monotonic() - begun

@@ -2,7 +2,8 @@
 
     python docs/gallery.py    # writes runs/gallery/site, which opens from its files
 
-A notebook is executed again when it, `belib` or `params` has changed. Pages that would load
+A notebook is executed again when it, `belib` or `params` has changed, the report's also with its
+tables. Pages that would load
 anything from a network, point to nothing, or lack a figure end the build.
 """
 
@@ -83,6 +84,7 @@ def execute(notebook: Path) -> Path:
     """The executed notebook: as it is, unless it is older than the notebook and what that calls."""
     executed = writable_folder(GALLERY / "executed") / notebook.name
     causes = [notebook, *ROOT.glob("belib/**/*.py"), *ROOT.glob("params/*.yaml")]
+    causes += ROOT.glob("results/*/*.csv") if notebook.stem == REPORT else []
     if executed.exists() and executed.stat().st_mtime > max(c.stat().st_mtime for c in causes):
         return executed
     print(f"{notebook.name} ...", end=" ", flush=True)

@@ -3,8 +3,8 @@
     python docs/gallery.py    # writes runs/gallery/site, which opens from its files
 
 A notebook is executed again when it, `belib` or `params` has changed, the report's also with its
-tables. Pages that would load
-anything from a network, point to nothing, or lack a figure end the build.
+tables. Pages that would load anything from a network, point to nothing, or lack a figure end the
+build.
 """
 
 import shutil

@@ -59,12 +59,12 @@ def tables(
     configs = [PretrainConfig(**{**sizes, **each}) for each in datasets or grid()]
     rows = [_baseline(task, own, name) for task in tasks for own in range(seeds) for name in _FLOOR]
     for config in configs:
-        for task in tasks:
+        for task in (task for task in tasks if task.startswith(config.domain)):
             level = 400 + effect(config, task) + random.normal(0, between)
             for learner in learners:
                 values = level + random.normal(0, within, seeds)
                 for own, value in enumerate(values):
-                    known = {"task": task, "seed": own}
+                    known = {"domain": config.domain, "task": task, "seed": own}
                     learnt = OfflineConfig(dataset=config.dataset, scale="synthetic", **known)
                     for step in steps:
                         found = np.array([round(value * step / steps[-1], 2)])
@@ -85,7 +85,8 @@ _FLOOR = {"zero action": 120.0, "random policy": 140.0}
 
 
 def _baseline(task, seed, name):
-    config = OfflineConfig(task=task, seed=seed, scale="synthetic")
+    domain = task.partition("_")[0]
+    config = OfflineConfig(domain=domain, task=task, seed=seed, scale="synthetic")
     changes = {"algorithm": name, "dataset": "none"}
     return results.row(config, None, 0, np.array([_FLOOR[name] + seed]), "none", **changes)
 

@@ -182,6 +182,39 @@ def test_learners_that_agree():
     assert report.study(made)["learners"].verdict == questions.YES
 
 
+def test_learners_are_compared_on_the_datasets_that_both_learnt_from():
+    """One learner's mean over three datasets says nothing of the other's on one of them."""
+    made = synthetic.tables(learners=("td3", "cql"), between=200.0, within=1.0)
+    rows = made.offline
+    lacks = (rows["algorithm"] == "cql") & rows["dataset"].str.fullmatch(r"\w+(-[\d.]+)?-s[12]")
+    fewer = tables.Tables(rows[~lacks], made.datasets, made.coverage, made.provenance)
+    found = report.study(fewer)["learners"]
+    assert (found.rows["value"] > 0.95).all()
+
+
+def test_two_domains_stand_side_by_side(tmp_path):
+    """Each with its own luck, counts and table; a claim on all tasks is about those of both."""
+    walker = synthetic.grid()
+    bodies = [{**each, "domain": "quadruped"} for each in synthetic.grid(repeated=2)]
+    tasks = (*synthetic.TASKS, "quadruped_walk")
+    long = [{"objective": "shannon", "label": "long", "num_steps": 300_000}]
+    made = synthetic.tables(
+        lambda config, task: 300 * (config.objective == "behavioral") * (task != "quadruped_walk"),
+        datasets=[*walker, *bodies, *long],
+        tasks=tasks,
+        **QUIET,
+    )
+    study = report.study(made)
+    assert [cell.noise.df for cell in study.cells] == [6, 6, 6, 3]
+    assert study["average-shannon"].verdict == UNDECIDED
+    assert coverage_claims.small_alpha(made).verdict != NOT_RUN
+    synthetic.write(made, tmp_path / "synthetic")
+    text = report.readme(tmp_path)
+    assert "Walker: 27 datasets of 50,000 and 300,000 steps" in text
+    assert "6 (Walker), 3 (Quadruped) degrees of freedom" in text
+    assert "| recipe | datasets | Quadruped walk |" in text
+
+
 def test_without_repeated_datasets_there_is_no_measure_of_luck():
     single = cells(datasets=synthetic.grid(repeated=1))
     found = claims.beats(single, "shannon")

@@ -1,6 +1,7 @@
 """Captions of the report's figures: the claim first, how to read it, n, seeds, bars, scale."""
 
 from belib.figures.style import learner_label, task_label
+from belib.report.findings import freedom
 from belib.report.study import Study
 from belib.statistics import Noise
 
@@ -8,14 +9,15 @@ from belib.statistics import Noise
 def captions(found: Study) -> dict[str, str]:
     """For each figure, by the name of its file, its caption."""
     cells, learner = found.cells, learner_label(found.learner)
-    seeds, steps = cells[0].seeds, found.tables.datasets["steps"].min()
+    seeds, steps = cells[0].seeds, found.tables.datasets["steps"]
+    more = "" if steps.nunique() == 1 else " or more"
     size = (
-        f"{found.units['dataset'].nunique()} datasets of {steps:,} steps, {learner}, {seeds} "
+        f"{found.datasets} datasets of {steps.min():,} steps{more}, {learner}, {seeds} "
         f"learner seeds, {found.tables.scale} scale."
     )
     bars = (
         f"Intervals: 95 %, t, with the spread between datasets of one recipe pooled over those "
-        f"collected more than once ({cells[0].noise.df} degrees of freedom)."
+        f"collected more than once ({freedom(cells)})."
     )
     apart = ", ".join(f"{task_label(c.name)} {_sd(c.noise)} and {_sd(c.within)}" for c in cells)
     clear = (found.advantages["low"] > 0).sum()
@@ -24,8 +26,8 @@ def captions(found: Study) -> dict[str, str]:
             "What differs between datasets, and between learner seeds on one: standard "
             f"deviations of datasets' means and of seeds are {apart}. A bar a dataset, those of "
             "one recipe side by side, its height the mean over learner seeds, each a dot; "
-            "hatched: the reward divided by its running size. Dashed and dotted: doing nothing, "
-            f"and random actions. {size}"
+            "hatched: a variant of a recipe, named after the comma. Dashed and dotted: doing "
+            f"nothing, and random actions. {size}"
         ),
         "advantages": (
             f"Of {len(found.advantages)} comparisons of a best recipe with another, {clear} have "

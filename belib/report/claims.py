@@ -17,6 +17,7 @@ from belib.report.findings import (
     Finding,
     Statement,
     best,
+    by_domain,
     compared,
     datasets_needed,
     difference,
@@ -73,9 +74,10 @@ def _best(
     rows = [_best_row(cell, ours, others, name) for cell in there]
     best_of = "'s best q" if name == "RE" else ""
     won, clear = ([each[key] > 0 for each in rows] for key in ("value", "low"))
+    by_luck = by_domain(there, lambda cell: f"{luck(cell, ours, others):.0%}")
     words = (
         f"BE's best α is above {name}{best_of} {on(won)} tasks. Were all recipes equal it would "
-        f"be there {luck(there[0], ours, others):.0%} of the time, as the best of more tries. The "
+        f"be there {by_luck} of the time, as the best of more tries. The "
         f"interval that pays for this choice lies above zero {on(clear)} tasks."
     )
     verdict = on_all(statement, there, claimed)

@@ -17,6 +17,7 @@ from belib.report.findings import (
     Finding,
     Statement,
     best,
+    by_domain,
     compared,
     datasets_needed,
     difference,
@@ -130,7 +131,8 @@ def coverage_and_returns(tables: Tables, cells: Sequence[Cell]) -> Finding:
     quantity = lambda cell, c: rank_correlation(*pairs[cell.name].to_numpy().T, confidence=c)  # noqa: E731
     rows = [row(cell, "Spearman's ρ", quantity(cell, 1 - LEVEL), exploring) for cell in there]
     words = (
-        f"Over {len(pairs[there[0].name])} recipes Spearman's ρ is positive "
+        f"Over {by_domain(there, lambda cell: str(len(pairs[cell.name])))} recipes Spearman's ρ is "
+        "positive "
         f"{on([each['value'] > 0 for each in rows])} tasks; its interval lies above zero "
         f"{on([each['low'] > 0 for each in rows])}."
     )

@@ -214,6 +214,19 @@ def datasets_needed(cells: Sequence[Cell], ours: Choice, others: Choice) -> str:
     )
 
 
+def by_domain(cells: Sequence[Cell], words: Callable[[Cell], str]) -> str:
+    """What is said of the cells of each domain, once where all agree: `7 (Walker), 4 (Hopper)`."""
+    said = {cell.domain: words(cell) for cell in cells}
+    if len(set(said.values())) == 1:
+        return next(iter(said.values()))
+    return ", ".join(f"{each} ({domain.capitalize()})" for domain, each in said.items())
+
+
+def freedom(cells: Sequence[Cell]) -> str:
+    """The degrees of freedom of the spread between datasets, in words."""
+    return f"{by_domain(cells, lambda cell: str(cell.noise.df))} degrees of freedom"
+
+
 def on(holds: Sequence[bool]) -> str:
     """`on 2 of 3`."""
     return f"on {sum(map(bool, holds))} of {len(holds)}"

@@ -21,6 +21,7 @@ from belib.report.findings import (
     compared,
     datasets_needed,
     difference,
+    freedom,
     having,
     on,
     on_all,
@@ -50,7 +51,7 @@ def spread(cells: Sequence[Cell]) -> Finding:
         f"{there[0].seeds ** -0.5:.2f} "
         "of the seeds' spread; the rest is their own, whose ratio to the seeds' stands "
         f"below. An F test finds such a part {on([r['p'] < LEVEL for r in rows])} tasks "
-        f"({there[0].noise.df} degrees of freedom between datasets)."
+        f"({freedom(there)} between datasets)."
     )
     verdict = on_all(statement, there, quantity, above=1.0)
     decide = "Three datasets of more recipes." if verdict == UNDECIDED else ""

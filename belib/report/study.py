@@ -48,6 +48,11 @@ class Study:
         return pd.concat(rows).merge(renamed, on=["domain", "dataset"], how="left")
 
     @property
+    def datasets(self) -> int:
+        """How many datasets there are returns of."""
+        return len({(c.domain, name) for c in self.cells for name in c.units["dataset"]})
+
+    @property
     def advantages(self) -> pd.DataFrame:
         """The rows of the findings of `PAIRS`, each with its name."""
         columns = ["where", "what", "value", "low", "high", "p", "datasets", "seeds", "paper"]

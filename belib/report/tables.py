@@ -248,7 +248,7 @@ def _behavioral(units: pd.DataFrame, alphas: Sequence[float]) -> "pd.Series[bool
 
 
 def side_by_side(one: Cell, other: Cell) -> pd.DataFrame:
-    """The means of the plain exploring recipes that two cells have in common, a column a cell."""
-    known = [each.groups(exploring) for each in (one, other)]
-    series = [pd.Series(means.values, labels) for labels, means in known]
-    return pd.concat(series, axis=1, join="inner")
+    """The means of plain exploring recipes over datasets that both cells have, a column a cell."""
+    own = one.units[exploring(one.units)]
+    shared = own.merge(other.units[["dataset", "value"]], on="dataset", suffixes=("", "_other"))
+    return shared.groupby("recipe", sort=False)[["value", "value_other"]].mean()

@@ -18,9 +18,10 @@ from belib.report.findings import (
     REPRODUCED,
     YES,
     Finding,
+    freedom,
 )
 from belib.report.study import Study, study
-from belib.report.tables import Tables, load, means
+from belib.report.tables import Tables, load, means, ordered
 
 TEMPLATE = "measured.md"
 """What `README.md` says of the other measured tables, in the folder that holds them."""
@@ -80,20 +81,29 @@ def section(tables: Tables, folder: str) -> str:
 def _made_of(main: Study) -> str:
     """What was run."""
     tables, learnt = main.tables, main.tables.provenance["learning"]
-    described = tables.datasets
-    repeated = main.cells[0].units.groupby("recipe")["dataset"].nunique()
-    several = ", ".join(f"{name} ({n})" for name, n in repeated.items() if n > 1) or "none"
-    sizes = ", ".join(f"{steps:,}" for steps in sorted(described["steps"].unique()))
     own = learnt[main.learner]
     return (
-        f"{len(described)} datasets of {', '.join(sorted(described['domain'].unique()))}, of "
-        f"{sizes} steps each (the paper: 500,000). Recipes collected more than once: {several}. "
-        f"{learner_label(main.learner)} learnt from {main.units['dataset'].nunique()} of them, "
+        f"{_datasets(tables)} {learner_label(main.learner)} learnt from "
+        f"{main.datasets} of them, "
         f"{own['num_steps']:,} updates (the paper: 100,000), {main.cells[0].seeds} learner seeds, "
         f"{own['eval_episodes']} episodes an evaluation; a policy's return is its last one. "
         f"{_others(main)}Sizes of returns are not to be compared with the paper's; signs and "
         "orders are what is tested."
     )
+
+
+def _datasets(tables: Tables) -> str:
+    """How many datasets and recipes of which sizes, a domain each."""
+    said = []
+    for domain, own in ordered(tables.datasets).groupby("domain", sort=False):
+        sizes = " and ".join(f"{steps:,}" for steps in sorted(own["steps"].unique()))
+        numbers = Counter(own["recipe"].value_counts())
+        each = ", ".join(f"{count} with {n}" for n, count in sorted(numbers.items(), reverse=True))
+        said.append(
+            f"{str(domain).capitalize()}: {len(own)} datasets of {sizes} steps (the paper: 500,000 "
+            f"and 3 million), from {own['recipe'].nunique()} recipes ({each})."
+        )
+    return " ".join(said)
 
 
 def _others(main: Study) -> str:
@@ -138,14 +148,13 @@ def _verdicts(studies: Mapping[str, Study]) -> str:
 
 
 def _rules(main: Study) -> str:
-    noise = main.cells[0].noise
     return "\n".join(
         [
             "- A statement about an objective is one about datasets: its unit is the dataset, "
             "whose value is the mean over its learner seeds, the same seeds for all. More seeds "
             "do not make more datasets.",
             "- Luck is measured: the spread between datasets of one recipe, pooled over those "
-            f"that were collected more than once ({noise.df} degrees of freedom), and taken to be "
+            f"that were collected more than once ({freedom(main.cells)}), and taken to be "
             "as large for the others. Intervals are t intervals with it, 95 %.",
             "- Whoever chooses the best of eight is lucky more often than whoever has one. Where "
             "the best of several recipes is compared, the interval holds for all pairs at once, "
@@ -198,23 +207,25 @@ def _rows(rows: pd.DataFrame) -> str:
 
 
 def _means(main: Study) -> str:
-    rows = means(main.cells)
-    cell = [
-        f"{r.mean:.0f}" + ("" if np.isnan(r.low) else f" ({r.low:.0f} to {r.high:.0f})")
-        for r in rows.itertuples()
-    ]
-    wide = rows.assign(cell=cell).pivot(index="recipe", columns="task", values="cell")
-    counts = rows.groupby("recipe")["datasets"].first()
-    order = list(dict.fromkeys(rows["recipe"]))
-    tasks = list(dict.fromkeys(rows["task"]))
-    table = wide.reindex(order)[tasks].rename(columns=task_label)
-    table.insert(0, "datasets", counts.reindex(order).astype(str))
+    """A table a domain: recipes by tasks."""
     said = (
         f"Mean return of {learner_label(main.learner)} over datasets, in brackets its 95 % "
         f"interval by the pooled spread between datasets; {main.cells[0].seeds} learner seeds a "
         "dataset."
     )
-    return f"{said}\n\n{markdown_table(table.reset_index().fillna(''))}"
+    domains = dict.fromkeys(cell.domain for cell in main.cells)
+    return "\n\n".join([said, *(_domain_means(main, domain) for domain in domains)])
+
+
+def _domain_means(main: Study, domain: str) -> str:
+    rows = means([cell for cell in main.cells if cell.domain == domain])
+    words = [
+        f"{r.mean:.0f}" + ("" if np.isnan(r.low) else f" ({r.low:.0f} to {r.high:.0f})")
+        for r in rows.itertuples()
+    ]
+    keys = {"index": ["recipe", "datasets"], "columns": "task", "sort": False}
+    wide = rows.assign(words=words).pivot_table(values="words", aggfunc="first", **keys)
+    return markdown_table(wide.rename(columns=task_label).reset_index().fillna(""))
 
 
 def _provenance(tables: Tables, folder: str) -> str:

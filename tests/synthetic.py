@@ -121,7 +121,7 @@ def _provenance(learners):
         "constant": {},
         "collection": {"common": {"num_steps": 50_000}, "datasets": {}},
         "learning": dict.fromkeys(learners, learning),
-        "learning minutes": dict.fromkeys(learners, 30.0),
+        "hours": {"collecting": 4.0, "learning": 0.5 * len(learners)},
         "coverage": {"size": 2000, "seed": 0, "scaling": "robust"},
         "seeds": {"collection": [0, 1, 2], "learners": [0, 1, 2, 3, 4]},
         "not finished": {"datasets": [], "policies": []},

@@ -160,20 +160,55 @@ def test_coverage_goes_with_returns_where_both_are_planted():
 
 
 def test_more_data_are_recognised_by_their_steps():
-    long = [{"objective": "shannon", "label": "long", "num_steps": 300_000}]
-    found = claims.more_data(cells(datasets=synthetic.grid() + long, **QUIET))
+    """Each task in the paper's direction: stand and run gain, walk loses."""
+    grid = [*synthetic.grid(), {"objective": "shannon", "label": "long", "num_steps": 300_000}]
+    sign = {"walker_stand": 1, "walker_run": 1, "walker_walk": -1}
+    as_said = lambda config, task: 200 * (config.label == "long") * sign[task]  # noqa: E731
+    found = claims.more_data(cells(as_said, datasets=grid, **QUIET))
     assert found.verdict == REPRODUCED
-    helps = lambda config, task: 200 * (config.label == "long")  # noqa: E731
-    found = claims.more_data(cells(helps, datasets=synthetic.grid() + long, **QUIET))
+    assert all(found.sides)
+    always = lambda config, task: 200 * (config.label == "long")  # noqa: E731
+    found = claims.more_data(cells(always, datasets=grid, **QUIET))
     assert found.verdict == NOT
+    assert list(found.sides) == [True, False, True]
+    assert claims.more_data(cells(datasets=grid, between=60.0)).verdict == UNDECIDED
 
 
 def test_variants_of_a_learner_have_names(tmp_path):
     """What is not a learner's default, such as its precision, is part of its name in tables."""
     synthetic.write(synthetic.tables(learners=("cql", "td3-bfloat16")), tmp_path / "synthetic")
     assert report.load(tmp_path / "synthetic").learners == ["td3-bfloat16", "cql"]
-    columns = "| statement | TD3 (bfloat16) | TD3 (bfloat16), best evaluation | CQL |"
-    assert columns in report.readme(tmp_path)
+    text = report.readme(tmp_path)
+    assert "TD3 (bfloat16) learnt from 26 of them" in text
+    assert "\n- CQL (" in text
+
+
+def test_objectives_that_differ_on_average_are_found():
+    """Without a choice of a best one; and seldom where nothing is planted."""
+    made = cells(better("rnd", 60), between=10.0)
+    found = questions.objectives_differ(made)
+    assert found.verdict == questions.YES
+    assert found.rows["what"].str.contains("RND").sum() == 9, "BE, RE and SE on three tasks"
+    nothing = [questions.objectives_differ(cells(seed=seed)).verdict for seed in range(40)]
+    assert nothing.count(questions.YES) <= 6, "5 % of 40, and 3 standard deviations"
+
+
+def test_spreads_that_grow_with_returns_are_noticed_and_logarithms_make_them_equal():
+    made = synthetic.tables(between=0.0, within=0.0)
+    random, rows = np.random.default_rng(1), made.offline
+    exploring = rows["objective"].notna()
+    names = rows.loc[exploring, "dataset"] + rows.loc[exploring, "task"]
+    own = {name: random.normal(0, 0.3) for name in names.unique()}
+    rows.loc[exploring, "return"] = [
+        (1500 if name.startswith("rnd") else 50) * np.exp(own[name]) for name in names
+    ]
+    plain, logs = (report.cells(made, "td3", logarithms=each) for each in (False, True))
+    assert max(cell.equal_spread for cell in plain) < 0.01
+    assert min(cell.equal_spread for cell in logs) > 0.01
+    assert abs(logs[0].noise.sd - 0.3) < 0.2
+    rows.loc[rows.index[-1], "return"] = 0.0
+    with pytest.raises(ValueError, match="positive"):
+        report.cells(made, "td3", logarithms=True)
 
 
 def test_learners_that_agree():
@@ -258,9 +293,12 @@ def test_the_text_follows_the_numbers(tmp_path):
         made = synthetic.tables(better("behavioral", much), tasks=("walker_walk",), **QUIET)
         synthetic.write(made, tmp_path / name / "synthetic")
         texts[name] = report.readme(tmp_path / name)
-    line = "| BE (its best α) does better than SE on all tasks | **{}** |"
-    assert line.format("reproduced") in texts["up"]
-    assert line.format("not reproduced") in texts["down"]
+    line = "| BE (its best α) does better than SE on all tasks | {} of 1 | **{}** |"
+    assert line.format(1, "reproduced") in texts["up"]
+    assert line.format(0, "not reproduced") in texts["down"]
+    assert "| zero action |  | 122 |" in texts["up"]
+    assert "| RND |" in texts["up"]
+    assert "| RND | 3 | -" not in texts["up"]
     assert "BE's best α is above SE on 0 of 1 tasks" in texts["down"]
     assert "| BE α = 0.2 | 1 |" in texts["up"]
 

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from belib.report.findings import (
+    ALL_EQUAL,
     LEVEL,
-    RELEVANT,
     UNDECIDED,
     Finding,
     Statement,
@@ -38,7 +38,23 @@ from belib.report.tables import (
 from belib.results import PAPER_TABLE_1
 from belib.statistics import Estimate, jumps, order_test
 
-NAMES = {"shannon": "SE", "rnd": "RND", "smm": "SMM", "renyi": "RE", "random": "random actions"}
+MORE_DATA = {
+    "walker_stand": True,
+    "walker_walk": False,
+    "walker_run": True,
+    "quadruped_walk": False,
+    "quadruped_run": False,
+}
+"""Where the paper's TD3 gained by three million steps of SE instead of 500,000."""
+
+NAMES = {
+    "behavioral": "BE",
+    "renyi": "RE",
+    "shannon": "SE",
+    "rnd": "RND",
+    "smm": "SMM",
+    "random": "random actions",
+}
 
 
 def beats(cells: Sequence[Cell], other: str) -> Finding:
@@ -82,7 +98,8 @@ def _best(
     )
     verdict = on_all(statement, there, claimed)
     decide = datasets_needed(there, ours, others) if verdict == UNDECIDED else ""
-    return Finding(statement, verdict, words, decide, pd.DataFrame(rows))
+    sides = [claimed(cell, 1 - LEVEL).value > 0 for cell in there]
+    return Finding(statement, verdict, words, decide, pd.DataFrame(rows), ALL_EQUAL, sides)
 
 
 def _best_row(cell: Cell, ours: Choice, others: Choice, name: str) -> dict:
@@ -129,16 +146,16 @@ def _ordered(
     ]
     words = (
         f"Von Neumann's ratio is {ratio:.2g} (about 2 where the order of the parameter says "
-        f"nothing, towards 0 where all is smooth); {p_order:.1%} of all orders have one as low. "
-        f"Neighbours differ by more than datasets of one recipe do {on(jumpy)} tasks."
+        f"nothing, towards 0 where all is smooth); {p_order:.1%} of all orders have one as low, "
+        f"and smooth means {side:.1%} or less. Neighbours differ by more than datasets of one "
+        f"recipe do {on(jumpy)} tasks (p below {side / len(there):.2g})."
     )
     decide = (
         "More datasets of each parameter, so that steps stand out of the spread between datasets "
         "of one recipe."
     )
-    return Finding(
-        statement, verdict, words, decide if verdict == UNDECIDED else "", pd.DataFrame(rows)
-    )
+    decide = decide if verdict == UNDECIDED else ""
+    return Finding(statement, verdict, words, decide, pd.DataFrame(rows), "steps of luck alone")
 
 
 def _first_datasets(cells: Sequence[Cell], choice: Choice) -> np.ndarray:
@@ -157,16 +174,22 @@ def large_q_is_poor(cells: Sequence[Cell]) -> Finding:
 
 
 def more_data(cells: Sequence[Cell]) -> Finding:
-    """The dataset of more steps against those of SE, which it should not beat by a tenth."""
-    text = f"Six times as many steps of SE help little (by less than {RELEVANT:.0%})"
+    """The datasets of more steps against those of SE, each task in the direction of the paper."""
+    text = (
+        "Six times as many steps of SE are better for TD3 on Walker stand and run, and worse on "
+        "Walker walk and on Quadruped"
+    )
     statement = Statement("more-data", text, "section 5, the 3M datasets")
     many, few = longer("shannon"), plain("shannon")
-    there = having(cells, many, few)
+    there = having([cell for cell in cells if cell.name in MORE_DATA], many, few)
     if not there:
         return statement.not_run("a dataset of SE with more steps than the others")
-    rows = [row(c, "more − SE", difference(many, few)(c, 1 - LEVEL), many, few) for c in there]
-    verdict = on_all(statement, there, difference(few, many, times=1 + RELEVANT))
+    ahead = difference(many, few)
+    claimed = lambda cell, c: (ahead if MORE_DATA[cell.name] else opposite(ahead))(cell, c)  # noqa: E731
+    rows = [row(c, "more − SE", ahead(c, 1 - LEVEL), many, few) for c in there]
+    verdict = on_all(statement, there, claimed)
     words = f"More steps give more return {on([each['value'] > 0 for each in rows])} tasks."
     reference = [float(cell.groups(few)[1].values.mean()) for cell in there]
     decide = times_as_many(rows, reference) if verdict == UNDECIDED else ""
-    return Finding(statement, verdict, words, decide, pd.DataFrame(rows))
+    sides = [claimed(cell, 1 - LEVEL).value > 0 for cell in there]
+    return Finding(statement, verdict, words, decide, pd.DataFrame(rows), sides=sides)

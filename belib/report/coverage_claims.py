@@ -10,8 +10,10 @@ import pandas as pd
 
 from belib.coverage import FEWEST_DATASETS
 from belib.report.findings import (
+    ALL_EQUAL,
     FEWEST_OF_FAMILY,
     LEVEL,
+    NO_ORDER,
     NOT_RUN,
     UNDECIDED,
     Finding,
@@ -72,10 +74,10 @@ def _small_alpha(tables: Tables, statement: Statement) -> Finding:
 
 
 def rnd_covers_most(tables: Tables) -> Finding:
-    """RND on Walker against the best of SE, BE and RE, which are more tries."""
-    text = "On Walker, RND covers more than any SE, BE or RE dataset"
+    """RND on Walker against the best of all others, which are more tries."""
+    text = "On Walker, RND covers more than SE, SMM and every BE and RE"
     statement = Statement("coverage-rnd", text, SOURCE)
-    ours, others = plain("rnd"), plain(("shannon", "behavioral", "renyi"))
+    ours, others = plain("rnd"), plain(("shannon", "behavioral", "renyi", "smm"))
     there = having(coverage_cells(_of_domain(tables, "walker")), ours, others)
     if not there:
         return statement.not_run("datasets of RND and others on Walker")
@@ -89,7 +91,8 @@ def rnd_covers_most(tables: Tables) -> Finding:
     )
     verdict = on_all(statement, there, best(ours, others))
     decide = datasets_needed(there, ours, others) if verdict == UNDECIDED else ""
-    return Finding(statement, verdict, words, decide, pd.DataFrame([found]))
+    table, sides = pd.DataFrame([found]), [found["value"] > 0]
+    return Finding(statement, verdict, words, decide, table, ALL_EQUAL, sides)
 
 
 def _of_domain(tables: Tables, domain: str) -> Tables:
@@ -109,13 +112,14 @@ def _covers(
         return found
     quantity = difference(ours, others)
     cells = [each for name in OTHER_MEASURES for each in coverage_cells(tables, name)]
-    rows = [
-        row(cell, what, quantity(cell, 1 - LEVEL), ours, others)
-        for cell in having(cells, ours, others)
-    ]
-    agree = on([each["value"] > 0 for each in rows])
-    words = f"{found.words} Other measures, on which no verdict hangs, have it positive {agree}."
-    return replace(found, words=words, rows=pd.concat([found.rows, pd.DataFrame(rows)]))
+    estimates = [quantity(cell, 1 - LEVEL) for cell in having(cells, ours, others)]
+    agree, clear = on([e.value > 0 for e in estimates]), on([e.low > 0 for e in estimates])
+    against = on([e.high < 0 for e in estimates])
+    words = (
+        f"{found.words} Other measures ({', '.join(OTHER_MEASURES)}), on which no verdict hangs, "
+        f"have it positive {agree}, with an interval above zero {clear}, below zero {against}."
+    )
+    return replace(found, words=words)
 
 
 def coverage_and_returns(tables: Tables, cells: Sequence[Cell]) -> Finding:
@@ -137,5 +141,6 @@ def coverage_and_returns(tables: Tables, cells: Sequence[Cell]) -> Finding:
         f"{on([each['low'] > 0 for each in rows])}."
     )
     verdict = on_all(statement, there, quantity)
-    decide = "More recipes, or a second domain." if verdict == UNDECIDED else ""
-    return Finding(statement, verdict, words, decide, pd.DataFrame(rows))
+    decide = "More recipes, or another domain." if verdict == UNDECIDED else ""
+    sides = [each["value"] > 0 for each in rows]
+    return Finding(statement, verdict, words, decide, pd.DataFrame(rows), NO_ORDER, sides)

@@ -33,6 +33,11 @@ FEWEST_OF_FAMILY = 3
 Quantity = Callable[[Cell, float], Estimate]
 """What is estimated in a cell, at a confidence; positive where the statement holds."""
 
+ALL_EQUAL = "all recipes equal"
+"""What a p-value is the chance under where the best of several was chosen."""
+
+NO_ORDER = "no correlation"
+
 NO_NOISE = "Two or more datasets of some recipe: without them there is no measure of luck."
 
 
@@ -58,7 +63,8 @@ class Finding:
 
     `rows` has a row a comparison: `where` (a task or measure), `what`, `value`, `low`, `high` (95 %
     interval), `p`, `datasets` (of either side), `seeds` (of the learner, in each value), and may
-    have what the `paper` found.
+    have what the `paper` found. `null` is what `p` is the chance under; `sides`, where the claim
+    has a side, has for each task whether the estimate is on it.
     """
 
     statement: Statement
@@ -66,6 +72,8 @@ class Finding:
     words: str
     decide: str = ""
     rows: pd.DataFrame = field(default_factory=pd.DataFrame)
+    null: str = "no difference"
+    sides: Sequence[bool] = ()
 
 
 def row(cell: Cell, what: str, found: Estimate, *sides: Choice) -> dict:
@@ -177,7 +185,8 @@ def compared(
     )
     reference = [float(cell.groups(others)[1].values.mean()) for cell in there]
     decide = times_as_many(rows, reference) if verdict == UNDECIDED else ""
-    return Finding(statement, verdict, words, decide, pd.DataFrame(rows))
+    sides = [r["value"] > 0 for r in rows]
+    return Finding(statement, verdict, words, decide, pd.DataFrame(rows), sides=sides)
 
 
 def times_as_many(rows: Sequence[dict], reference: Sequence[float]) -> str:

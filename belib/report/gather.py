@@ -1,9 +1,10 @@
 """From a folder of runs to the few tidy tables that are committed."""
 
 import json
+import math
 import os
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
@@ -17,6 +18,9 @@ from belib.datasets import Dataset
 
 FILES = ("offline.csv", "datasets.csv", "coverage.csv", "provenance.json")
 """The last one is written last: a folder without it is not finished."""
+
+Span = tuple[float, float]
+"""Seconds of the clock, begin and end."""
 
 SIZE = 2_000
 """States drawn from each dataset for the measures of coverage."""
@@ -50,7 +54,7 @@ def commit_results(runs_dir: str | Path, to: str | Path, *, size: int = SIZE) ->
         "constant": constant,
         "collection": _collection(found),
         "learning": learning,
-        "learning minutes": _learning_minutes(folder),
+        "hours": {"collecting": _hours(map(_span, found)), "learning": _hours(_learning(folder))},
         "coverage": {"size": size, "seed": 0, "scaling": "robust"},
         "seeds": {
             "collection": sorted(described["seed"].unique().tolist()),
@@ -73,7 +77,7 @@ def describe(dataset: Dataset) -> dict[str, Any]:
     card, config = _card(dataset), _config(dataset)
     metrics = pd.read_csv(dataset.folder / "metrics.csv")
     intrinsic = metrics.get("intrinsic_reward", pd.Series(dtype=float)).mean()
-    times = [file.stat().st_mtime for file in dataset.files]
+    begin, end = _span(dataset)
     known = ("domain", "objective", "parameter", "seed", "scale", "steps", "episodes")
     return {
         "dataset": dataset.name,
@@ -83,7 +87,7 @@ def describe(dataset: Dataset) -> dict[str, Any]:
         "random_actions": card["random_actions"],
         "physics_errors": card["physics_errors"],
         "intrinsic_reward": float(f"{intrinsic:.5g}"),
-        "minutes": round((max(times) - min(times)) / 60, 1),
+        "minutes": round((end - begin) / 60, 1),
         **{f"return_{task}": round(own["mean"], 2) for task, own in card["returns"].items()},
         "revision": card["git_revision"],
         "sha256": card["sha256"],
@@ -186,16 +190,28 @@ def _check_baselines(table: pd.DataFrame) -> None:
             )
 
 
-def _learning_minutes(folder: Path) -> dict[str, float]:
-    """What each learner took since its runs were last started, by the times of files, summed."""
-    minutes: dict[str, float] = {}
+def _span(dataset: Dataset) -> Span:
+    """When a dataset was collected, by the times of its episodes."""
+    times = [file.stat().st_mtime for file in dataset.files]
+    return min(times), max(times)
+
+
+def _learning(folder: Path) -> Iterator[Span]:
+    """When each learner learnt from each dataset, since it was first started."""
     for group in folder.glob("offline/*/*/*"):
         begun = [file.stat().st_mtime for file in group.glob("*/config.yaml")]
         ended = [file.stat().st_mtime for file in group.glob("*/results.csv")]
         if begun and ended:
-            took = max(0.0, max(ended) - min(begun)) / 60
-            minutes[group.name] = round(minutes.get(group.name, 0) + took, 1)
-    return minutes
+            yield min(begun), max(ended)
+
+
+def _hours(spans: Iterable[Span]) -> float:
+    """How long any of them went on: what went on at once counts once."""
+    total, until = 0.0, -math.inf
+    for begin, end in sorted(spans):
+        total += max(0.0, end - max(begin, until))
+        until = max(until, end)
+    return round(total / 3600, 2)
 
 
 def _check_sizes(found: Sequence[Dataset]) -> None:

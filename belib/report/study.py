@@ -61,12 +61,19 @@ class Study:
         return pd.concat(rows, ignore_index=True)
 
 
-def study(tables: Tables, *, learner: str | None = None, score: str = "final") -> Study:
+def study(
+    tables: Tables,
+    *,
+    learner: str | None = None,
+    score: str = "final",
+    logarithms: bool = False,
+) -> Study:
     """Test every statement.
 
     Args:
         learner: by default the one that learnt from most datasets.
         score: see `results.scores`.
+        logarithms: of returns, whose differences are ratios; see `cells`.
 
     Raises ValueError for a learner that the tables do not have.
     """
@@ -74,8 +81,9 @@ def study(tables: Tables, *, learner: str | None = None, score: str = "final") -
     if learner not in tables.learners:
         known = ", ".join(tables.learners)
         raise ValueError(f"learner must be one of {known}, got {learner!r}")
-    own = cells(tables, learner, score)
-    others = {name: cells(tables, name, score) for name in tables.learners if name != learner}
+    of = lambda name: cells(tables, name, score, logarithms=logarithms)  # noqa: E731
+    own = of(learner)
+    others = {name: of(name) for name in tables.learners if name != learner}
     return Study(tables, learner, score, own, _claims(tables, own), _questions(tables, own, others))
 
 
@@ -101,6 +109,7 @@ def _questions(
     return [
         questions.spread(own),
         questions.better_than_random(own),
+        questions.objectives_differ(own),
         questions.average(own, "shannon"),
         questions.average(own, "renyi"),
         questions.size_of_reward(own),

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from belib import paths, results
 from belib.config import ALGORITHMS, EXPLORING
@@ -97,6 +98,13 @@ class Cell:
         exploring = self.units[self.units["objective"] != "random"]
         return pooled_noise([own["value"].to_numpy() for _, own in exploring.groupby("recipe")])
 
+    @cached_property
+    def equal_spread(self) -> float:
+        """The p-value of Bartlett's test that recipes have one spread; NaN for fewer than two."""
+        exploring = self.units[self.units["objective"] != "random"].groupby("recipe")["value"]
+        repeated = [own.to_numpy() for _, own in exploring if own.nunique() > 1]
+        return float(stats.bartlett(*repeated).pvalue) if len(repeated) > 1 else np.nan
+
     def groups(self, choice: Choice) -> tuple[list[str], Means]:
         """The recipes that are chosen, in the one order, and their means over datasets."""
         if choice not in self._found:
@@ -132,12 +140,20 @@ def _rank(tasks: pd.Series) -> pd.Series:
     return tasks.map(lambda task: known.index(task) if task in known else len(known))
 
 
-def cells(tables: Tables, learner: str, score: str = "final") -> list[Cell]:
+def cells(
+    tables: Tables, learner: str, score: str = "final", *, logarithms: bool = False
+) -> list[Cell]:
     """A cell a task that a learner learnt, in the paper's order.
 
-    Policies that diverged are in no mean; a dataset with none left has no unit.
+    Policies that diverged are in no mean; a dataset with none left has no unit. `logarithms` of
+    returns have one spread where that of returns grows with their size; ValueError for returns
+    that are not positive.
     """
     rows = policies(tables, learner, score)
+    if logarithms:
+        if not (rows["return"].dropna() > 0).all():
+            raise ValueError("logarithms need positive returns")
+        rows = rows.assign(**{"return": np.log(rows["return"])})
     return [_cell(task, rows[rows["task"] == task]) for task in rows["task"].unique()]
 
 

@@ -1,27 +1,29 @@
 """The report as Markdown: sentences and tables that follow from the numbers."""
 
 from collections import Counter
-from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from belib import paths
+from belib import paths, results
 from belib.figures.style import learner_label, task_label
 from belib.report.captions import captions
 from belib.report.findings import (
     LEVEL,
     NO,
     NOT,
+    NOT_RUN,
     RELEVANT,
     REPRODUCED,
     YES,
     Finding,
     freedom,
+    on,
 )
 from belib.report.study import Study, study
-from belib.report.tables import Tables, load, means, ordered
+from belib.report.tables import Tables, exploring, load, means, ordered
 
 TEMPLATE = "measured.md"
 """What `README.md` says of the other measured tables, in the folder that holds them."""
@@ -58,13 +60,16 @@ def section(tables: Tables, folder: str) -> str:
         _made_of(main),
         "### In short",
         _in_short(main),
-        _verdicts(_studies(main)),
+        _verdicts(main),
+        _elsewhere(main),
         "### How verdicts are given",
         _rules(main),
         "### The paper's claims, one by one",
         *(_finding(number, each) for number, each in enumerate(main.claims, 1)),
         "### Our own questions",
         *(_finding(number, each) for number, each in enumerate(main.questions, 1)),
+        "### What the paper says and nothing here tests",
+        _UNTESTED,
         "### Figures",
         *(
             f"![{_first(text)}]({folder}/{name}.png)\n\n{text}"
@@ -76,6 +81,17 @@ def section(tables: Tables, folder: str) -> str:
         _provenance(tables, folder),
     ]
     return "\n\n".join(parts)
+
+
+_UNTESTED = """\
+- In maps (figures 1 and 3), BE's datasets cover in more *varied* ways than SE's and RE's, and RE
+  covers badly for q > 1: the paper judges by eye; notebook 06 draws the same maps.
+- BE's best exceeds RE's on 13, and SE's, RND's and SMM's on 15 of 15 pairs of task and learner: it
+  takes CQL and CRR on all datasets, and a test that allows for the choice of the best on each.
+- RND is nearly as good as BE on Quadruped; SMM covers nearly as much as RND on Walker, and both
+  little on Quadruped: *nearly* and *little* have no size in the paper.
+- Learning twice as long (200,000 updates) changes little, for SE's 3 million steps (appendix).
+- Results like ExORL's from 5 % of its data (section 5): it takes ExORL's datasets."""
 
 
 def _made_of(main: Study) -> str:
@@ -115,36 +131,89 @@ def _others(main: Study) -> str:
 
 
 def _in_short(main: Study) -> str:
-    """The number of claims with each verdict, and which were decided."""
+    """What a reader in a hurry takes away."""
     counts = Counter(each.verdict for each in main.claims)
     listed = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
     lines = [f"Of {len(main.claims)} claims of the paper: {listed}."]
     for verdict in (REPRODUCED, NOT, YES, NO):
         own = [each.statement.text for each in main.findings if each.verdict == verdict]
         lines += [f"- {_upper(verdict)}: {'; '.join(own)}"] if own else []
-    return "\n".join(lines)
+    return "\n".join([*lines, *(f"- {each}" for each in (_level(main), _tops(main), _luck(main)))])
 
 
-def _studies(main: Study) -> dict[str, Study]:
-    """The same statements on other returns: the best evaluations, and the other learners'."""
-    names = [name for name in main.tables.learners if name != main.learner]
-    title = learner_label(main.learner)
-    return {
-        title: main,
-        f"{title}, best evaluation": study(main.tables, learner=main.learner, score="best"),
-        **{learner_label(name): study(main.tables, learner=name) for name in names},
-    }
+def _level(main: Study) -> str:
+    """How much was learnt at all."""
+    said = []
+    for cell in main.cells:
+        rows = main.tables.baselines[main.tables.baselines["task"] == cell.name]
+        zero = rows.loc[rows["algorithm"] == results.BASELINES[0], "return"].mean()
+        words = (
+            f"{task_label(cell.name)} {cell.units['value'].mean():.0f} (doing nothing {zero:.0f}"
+        )
+        if cell.name in results.PAPER_TABLE_1.index:
+            words += f", the paper's best BE {results.PAPER_TABLE_1.loc[cell.name, 'BE']:.0f}"
+        said.append(words + ")")
+    return f"How much was learnt, as the mean return over all datasets: {'; '.join(said)}."
 
 
-def _verdicts(studies: Mapping[str, Study]) -> str:
-    """A line a statement, a column a study; the first is the one that the text is about."""
-    main, *others = studies
+def _tops(main: Study) -> str:
+    """The recipe with the highest mean on each task."""
+    said = []
+    for cell in main.cells:
+        labels, groups = cell.groups(exploring)
+        place = int(groups.values.argmax())
+        words = f"{labels[place]} ({groups.values[place]:.0f}; datasets: {groups.counts[place]})"
+        said.append(f"{task_label(cell.name)} {words}")
+    return f"The highest means, which are the luckiest of many: {'; '.join(said)}."
+
+
+def _luck(main: Study) -> str:
+    """The spread that the paper's design has no measure of."""
+    known = [cell for cell in main.cells if cell.noise.df]
+    said = ", ".join(f"{task_label(c.name)} {c.noise.sd:.0f} and {c.within.sd:.0f}" for c in known)
+    return (
+        "Collecting again with another seed moves a dataset's mean return, and learning again "
+        f"moves a policy's return, with standard deviations of {said or 'unknown size'}. Error "
+        "bars over learner seeds hold only the second."
+    )
+
+
+def _verdicts(main: Study) -> str:
+    """A line a statement: on how many tasks the estimate is on its side, and the verdict."""
     rows = [
-        {"statement": each.statement.text, main: f"**{each.verdict}**"}
-        | {name: studies[name][each.statement.key].verdict for name in others}
-        for each in studies[main].findings
+        {
+            "statement": each.statement.text,
+            "estimate on its side": on(each.sides).removeprefix("on ") if each.sides else "",
+            "verdict": f"**{each.verdict}**",
+        }
+        for each in main.findings
     ]
     return markdown_table(pd.DataFrame(rows))
+
+
+def _elsewhere(main: Study) -> str:
+    """Where the verdicts on other returns differ: best evaluations, logarithms, other learners."""
+    tables, said = main.tables, []
+    options: dict[str, dict[str, Any]] = {
+        "best evaluation of a policy instead of its last, chosen by the returns it reports": {
+            "learner": main.learner,
+            "score": "best",
+        },
+    }
+    if (tables.offline["return"].dropna() > 0).all():
+        options["logarithms of returns, whose spread need not grow with their size"] = {
+            "learner": main.learner,
+            "logarithms": True,
+        }
+    others = [name for name in tables.learners if name != main.learner]
+    options |= {f"{learner_label(name)}": {"learner": name} for name in others}
+    for name, option in options.items():
+        other = study(tables, **option)
+        tested = [each for each in other.findings if each.verdict != NOT_RUN]
+        changed = [e for e in tested if e.verdict != main[e.statement.key].verdict]
+        words = "; ".join(f"**{each.verdict}** is: {each.statement.text}" for each in changed)
+        said.append(f"- {_upper(name)} ({len(tested)} tested): {words or 'no verdict changes'}.")
+    return "\n".join(["The same statements on other returns; verdicts that change:", *said])
 
 
 def _rules(main: Study) -> str:
@@ -155,15 +224,19 @@ def _rules(main: Study) -> str:
             "do not make more datasets.",
             "- Luck is measured: the spread between datasets of one recipe, pooled over those "
             f"that were collected more than once ({freedom(main.cells)}), and taken to be "
-            "as large for the others. Intervals are t intervals with it, 95 %.",
+            "as large for the others. Intervals are t intervals with it, 95 %. That one spread "
+            f"fits all recipes is an assumption; Bartlett's test of it has p = {_spreads(main)}. "
+            "Where it is small, intervals of high recipes are too narrow and of low ones too wide: "
+            "see the verdicts on logarithms.",
             "- Whoever chooses the best of eight is lucky more often than whoever has one. Where "
             "the best of several recipes is compared, the interval holds for all pairs at once, "
             "and `p` is the chance of as large an advantage where all recipes are equal. One "
             "dataset of each recipe, as in the paper: the best of 8 BE is above one of SE "
             f"{8 / 9:.0%} of the time, and above the best of 5 RE {8 / 13:.0%}, where nothing "
             "differs.",
-            "- In the tables, *datasets* are those of either side; *p*, where nothing was "
-            "chosen, is that of no difference, in both directions.",
+            "- In the tables, *datasets* are those of either side, all recipes together; *p* is "
+            "the chance of as much under what stands in brackets. A small p under *all recipes "
+            "equal* says that they are not, and not which is best.",
             "- *Reproduced*: every task's interval lies on the claimed side of zero. *Not "
             "reproduced*: one task's lies on the other side, at a confidence that allows for the "
             "number of tasks. *Undecided*: neither; the data allow both. Each statement is tested "
@@ -175,17 +248,24 @@ def _rules(main: Study) -> str:
     )
 
 
+def _spreads(main: Study) -> str:
+    """The test of one spread for all recipes, a task each."""
+    cells = main.cells
+    return ", ".join(f"{cell.equal_spread:.2g} ({task_label(cell.name)})" for cell in cells)
+
+
 def _finding(number: int, found: Finding) -> str:
     parts = [
         f"#### {number}. {found.statement.text}",
         f"**{found.verdict.capitalize()}.** {found.words} ({_upper(found.statement.source)}.)",
-        _rows(found.rows) if len(found.rows) else "",
+        _rows(found) if len(found.rows) else "",
         f"*What would decide it:* {found.decide}" if found.decide else "",
     ]
     return "\n\n".join(part for part in parts if part)
 
 
-def _rows(rows: pd.DataFrame) -> str:
+def _rows(found: Finding) -> str:
+    rows = found.rows
     shown = pd.DataFrame(
         {
             "": rows["where"].map(task_label),
@@ -195,9 +275,8 @@ def _rows(rows: pd.DataFrame) -> str:
                 "" if np.isnan(low) else f"{number(low)} to {number(high)}"
                 for low, high in zip(rows["low"], rows["high"], strict=True)
             ],
-            "p": rows["p"].map(lambda p: "" if np.isnan(p) else f"{p:.2g}"),
+            f"p ({found.null})": rows["p"].map(lambda p: "" if np.isnan(p) else f"{p:.2g}"),
             "datasets": rows["datasets"],
-            "learner seeds": rows["seeds"].map(lambda n: str(n) if n else ""),
         }
     )
     if "paper" in rows:
@@ -210,8 +289,8 @@ def _means(main: Study) -> str:
     """A table a domain: recipes by tasks."""
     said = (
         f"Mean return of {learner_label(main.learner)} over datasets, in brackets its 95 % "
-        f"interval by the pooled spread between datasets; {main.cells[0].seeds} learner seeds a "
-        "dataset."
+        f"interval by the pooled spread between datasets, cut off at 0; {main.cells[0].seeds} "
+        "learner seeds a dataset."
     )
     domains = dict.fromkeys(cell.domain for cell in main.cells)
     return "\n\n".join([said, *(_domain_means(main, domain) for domain in domains)])
@@ -220,12 +299,16 @@ def _means(main: Study) -> str:
 def _domain_means(main: Study, domain: str) -> str:
     rows = means([cell for cell in main.cells if cell.domain == domain])
     words = [
-        f"{r.mean:.0f}" + ("" if np.isnan(r.low) else f" ({r.low:.0f} to {r.high:.0f})")
+        f"{r.mean:.0f}" + ("" if np.isnan(r.low) else f" ({max(0, r.low):.0f} to {r.high:.0f})")
         for r in rows.itertuples()
     ]
     keys = {"index": ["recipe", "datasets"], "columns": "task", "sort": False}
     wide = rows.assign(words=words).pivot_table(values="words", aggfunc="first", **keys)
-    return markdown_table(wide.rename(columns=task_label).reset_index().fillna(""))
+    floor = main.tables.baselines.groupby(["algorithm", "task"])["return"].mean().unstack()
+    floor = floor.reindex(results.BASELINES)[wide.columns].map("{:.0f}".format)
+    floor.index = pd.MultiIndex.from_product([results.BASELINES, [""]], names=wide.index.names)
+    shown = pd.concat([wide, floor]).rename(columns=task_label)
+    return markdown_table(shown.reset_index().fillna(""))
 
 
 def _provenance(tables: Tables, folder: str) -> str:
@@ -237,16 +320,15 @@ def _provenance(tables: Tables, folder: str) -> str:
     waiting = known["not finished"]
     counts = [f"{len(names)} {kind}" for kind, names in waiting.items() if names]
     left = f"Not finished and left out: {', '.join(counts)}, named there. " if counts else ""
-    collecting = tables.datasets["minutes"].sum() / 60
-    learning = sum(known["learning minutes"].values()) / 60
+    hours = known["hours"]
     revisions = sorted({*tables.datasets["revision"], *tables.offline["revision"].dropna()})
     return (
         f"`{folder}/offline.csv` (a row an evaluation), `{folder}/datasets.csv` (a row a dataset), "
         f"`{folder}/coverage.csv` (its measures), `{folder}/provenance.json` (every setting, seed "
         f"and version). {left}Revisions {', '.join(map(str, revisions))}. {machine['processor']}, "
-        f"{machine['threads']} threads; {versions}. By the times of files, collecting took "
-        f"{collecting:.1f} hours, summed over datasets that were collected several at once, and "
-        f"learning {learning:.1f}, summed over learners and datasets, beside other work. Made by "
+        f"{machine['threads']} threads; {versions}. By the times of files, datasets were "
+        f"being collected for {hours['collecting']:.1f} hours and learners learnt for "
+        f"{hours['learning']:.1f}, several at once and beside other work. Made by "
         f"`python -m belib.report runs/{tables.scale} results/{folder}` and `make report "
         f"SCALE={folder}`."
     )

@@ -79,6 +79,9 @@ def test_a_sample_is_its_datasets_own(pair):
 
 def test_datasets_are_found_by_domain_or_name(pair):
     runs_dir = pair[0].folder.parents[2]
+    (runs_dir / "datasets" / "walker" / ".merged.99.tmp" / "buffer").mkdir(parents=True)
+    half = runs_dir / "datasets" / "walker" / ".merged.99.tmp" / "buffer" / "episode_000000_1.npz"
+    half.touch()  # of a merge that was killed
     found = datasets.find_datasets(runs_dir, "walker")
     assert [dataset.name for dataset in found] == ["behavioral-0.5-s0", "random-s0"]
     (named,) = datasets.find_datasets(runs_dir, "walker", ["random-s0"])

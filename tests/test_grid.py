@@ -64,7 +64,9 @@ def test_jobs_come_after_what_they_need_and_have_names_of_their_own(scale):
 
 def test_datasets_of_one_line_are_collected_together_in_even_groups():
     jobs = of(grid.read("laptop"), "collect")
-    alphas = [[c.alpha for c in job.configs] for job in jobs if "behavioral-0.2" in job.name]
+    alphas = [
+        [c.alpha for c in job.configs] for job in jobs if "walker/behavioral-0.2-s0" in job.name
+    ]
     assert alphas == [ALPHAS[:4]]  # 8 of them, of which at most 7 together
     assert {config.scale for config in members(jobs, "collect")} == {"laptop"}
     rms = [c for c in members(jobs, "collect") if c.intrinsic_reward_scale == "rms"]
@@ -162,6 +164,29 @@ def test_an_unknown_scale_or_target_is_refused_with_the_nearest():
         grid.select(grid.read("paper"), ["walker/behavioural-0.5"])
 
 
+def test_tasks_may_have_learners_of_their_own(own_grid):
+    """What policies must beat is evaluated for all of them, whoever learns."""
+    jobs = own_grid(
+        datasets=[{"objective": "random"}],
+        offline=[
+            {"task": "walker_stand", "algorithm": "td3"},
+            {"task": "walker_walk", "algorithm": "crr"},
+        ],
+    )
+    (baselines,) = [job for job in jobs if work.is_baselines(job)]
+    assert {config.task for config in baselines.learning} == {"walker_stand", "walker_walk"}
+    runs.check_members(baselines.learning)
+
+
+def test_a_learner_is_named_without_what_it_has_of_its_own(own_grid):
+    jobs = own_grid(
+        datasets=[{"objective": "random"}],
+        offline=[{"algorithm": "td3", "precision": "bfloat16"}, {"algorithm": "bc"}],
+    )
+    names = [job.name for job in grid.select(jobs, ["*/td3"])]
+    assert names == ["collect/walker/random-s0", "offline/walker/random-s0/td3-bfloat16"]
+
+
 def test_a_target_chooses_its_jobs_and_what_they_need():
     jobs = grid.read("paper")
 
@@ -249,12 +274,15 @@ def test_a_misspelt_option_is_refused(capsys):
     assert "unrecognized arguments: --oly walker" in capsys.readouterr().err
 
 
-def test_a_disk_too_small_is_refused_with_the_numbers(tmp_path, an_hour, monkeypatch):
+def test_a_disk_too_small_is_refused_with_the_numbers(tmp_path, an_hour, monkeypatch, capsys):
+    """The plan says them, too, and goes on: it writes nothing."""
     table = plan.costs(grid.read("smoke"), tmp_path / "runs")
     free = shutil.disk_usage(tmp_path)._replace(free=2 * 10**9)
     monkeypatch.setattr(plan.shutil, "disk_usage", lambda _: free)
     with pytest.raises(OSError, match=r"needs about 9\.\d GB .* has 2\.0 GB free"):
         plan.check_disk(table, tmp_path / "runs")
+    assert main(["plan", "--runs-dir", str(tmp_path / "runs")]) == 0
+    assert "has 2.0 GB free" in capsys.readouterr().out
 
 
 def test_a_written_plan_gives_back_its_jobs_and_resources(tmp_path, an_hour):

@@ -13,6 +13,7 @@ import torch
 
 from belib import datasets, results, runs
 from belib.config import OfflineConfig, PretrainConfig
+from belib.envs import PhysicsError
 from belib.offline.td3 import TD3
 from belib.training import (
     Evaluator,
@@ -89,6 +90,11 @@ def test_collection_by_hand(small_pretrain, tmp_path, capsys):
     assert hashes(folder) == before
 
 
+def test_without_progress_nothing_is_printed(small_pretrain, tmp_path, capsys):
+    pretrain(small_pretrain(objective="random"), runs_dir=tmp_path, progress=False)
+    assert capsys.readouterr() == ("", "")
+
+
 def test_same_seed_same_bytes_and_other_seed_other_data(small_pretrain, tmp_path):
     config = small_pretrain(num_steps=1200, random_steps=100)
     runs = [
@@ -160,7 +166,7 @@ def test_checkpoints_take_a_fiftieth_of_the_time_at_most(
 
     monkeypatch.setattr(runs, "save_checkpoint", slow_save)
     config = small_pretrain(objective="random", num_steps=1000)
-    pretrain(config, runs_dir=tmp_path, progress=False, checkpoint_minutes=0.0)
+    pretrain(config, runs_dir=tmp_path, checkpoint_minutes=0.0)
     assert saved[:2] == [0, 1]
     assert 3 <= len(saved) <= 6, "without the bound there would be one a step"
     assert f"{len(saved) - 1} checkpoints, the last of 1.0 MB, took" in capsys.readouterr().out
@@ -447,6 +453,37 @@ def test_finished_members_are_left_as_they_are(small_offline, runs_dir, capsys):
         train_offline([replace(c, num_steps=40) for c in (one, two)], runs_dir=runs_dir)
 
 
+def test_what_says_that_a_member_is_finished_is_written_last(small_offline, runs_dir, monkeypatch):
+    """Killed between the two tables of a member, it is not taken for finished."""
+    config = small_offline(dataset="random-s0", num_steps=20)
+    write = results.write
+
+    def killed(path, table):
+        if table["step"].max() == 20:
+            raise Interrupted
+        write(path, table)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(results, "write", killed)
+        with pytest.raises(Interrupted):
+            train_offline(config, runs_dir=runs_dir, progress=False)
+    train_offline(config, runs_dir=runs_dir, progress=False)
+    (file,) = runs_dir.glob("offline/**/walker_stand-s0/metrics.csv")
+    assert pd.read_csv(file)["step"].tolist()[-1] == 20
+
+
+def test_a_dataset_that_is_being_extended_is_not_learnt_from(
+    small_offline, small_pretrain, tmp_path
+):
+    config = small_pretrain(objective="random", num_steps=1000)
+    (folder,) = pretrain(config, runs_dir=tmp_path, progress=False)
+    card = (folder / "card.json").read_bytes()
+    pretrain(replace(config, num_steps=2000), runs_dir=tmp_path, progress=False)
+    (folder / "card.json").write_bytes(card)  # as a kill before the last step leaves it
+    with pytest.raises(datasets.DatasetError, match="no card of all its 2000 steps"):
+        train_offline(small_offline(dataset="random-s0"), runs_dir=tmp_path)
+
+
 def test_a_learning_curve_has_one_dataset(small_offline, small_pretrain, tmp_path):
     collected = small_pretrain(objective="random", num_steps=1000)
     (folder,) = pretrain(collected, runs_dir=tmp_path, progress=False)
@@ -565,6 +602,27 @@ def test_evaluation_starts_depend_on_seed_and_step_alone():
     first, again = evaluator(evaluator.zero_policy(), 5), evaluator(evaluator.zero_policy(), 5)
     np.testing.assert_array_equal(first, again)
     assert not np.array_equal(first, evaluator(evaluator.zero_policy(), 6))
+
+
+def test_a_simulation_that_breaks_down_ends_its_episode_and_no_other(monkeypatch):
+    """In an evaluation, as in collection; without it a policy could stop all that learn beside."""
+    evaluator = Evaluator(["walker_stand"] * 2, [0, 0], 1)
+    whole, same = evaluator(evaluator.zero_policy(), 5)
+    assert whole == same
+    steps = []
+
+    def breaks(action):
+        steps.append(action)
+        if len(steps) > 10:
+            raise PhysicsError("broken")
+        return type(env).step(env, action)
+
+    env = evaluator._envs[0][0]
+    monkeypatch.setattr(env, "step", breaks)
+    broken, other = evaluator(evaluator.zero_policy(), 5)
+    assert 0 < broken < whole
+    assert other == same
+    assert len(steps) == 11
 
 
 @pytest.mark.parametrize("task", ["quadruped_run", "cheetah_run"])

@@ -13,7 +13,7 @@ is what the i-th action led to. Nothing here changes or deletes an episode. From
 `python -m belib.datasets --help`.
 """
 
-from belib.datasets.card import check_card, origin, read_card, write_card
+from belib.datasets.card import check_card, is_described, origin, read_card, write_card
 from belib.datasets.dataset import Dataset, Transitions, dataset_folder, find_datasets, load
 from belib.datasets.derived import import_exorl, merge, subsample
 from belib.datasets.episodes import DTYPES, DatasetError, read_episode, write_episode
@@ -32,6 +32,7 @@ __all__ = [
     "export_minari",
     "find_datasets",
     "import_exorl",
+    "is_described",
     "load",
     "merge",
     "origin",

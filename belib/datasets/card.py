@@ -42,6 +42,12 @@ def read_card(folder: Path) -> dict[str, Any] | None:
     return json.loads(file.read_text()) if file.exists() else None
 
 
+def is_described(dataset: Dataset) -> bool:
+    """Whether a card tells of all its steps; not while it is collected, or extended."""
+    card = read_card(dataset.folder)
+    return card is not None and card["steps"] == dataset.steps
+
+
 def check_card(folder: Path) -> list[str]:
     """What in a dataset's card is not what its files give; raises DatasetError as `load` does."""
     dataset = load(folder)

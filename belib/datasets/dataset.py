@@ -139,7 +139,7 @@ def load(folder: str | Path, *, domain: str | None = None) -> Dataset:
 def find_datasets(runs_dir: str | Path, domain: str, names: Sequence[str] = ()) -> list[Dataset]:
     """The named datasets of a domain below a folder, or all that have episodes, by name."""
     folder = dataset_folder(runs_dir, domain, "")
-    there = (path.parent for path in folder.glob("*/buffer") if any(path.glob("*.npz")))
+    there = (path.parent for path in folder.glob("[!.]*/buffer") if any(path.glob("*.npz")))
     return [load(folder / name) for name in names or sorted(path.name for path in there)]
 
 

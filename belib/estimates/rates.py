@@ -165,8 +165,9 @@ class StepSeconds(NamedTuple):
 def step_seconds(domain: str) -> StepSeconds:
     """Measure a domain's environment over 100 steps."""
     config = PretrainConfig(domain=domain, objective="random")
-    collection = Collection([config], [Path("unused")])
-    collect = statistics.median(_times(collection.advance, 100))
+    with tempfile.TemporaryDirectory() as folder:  # for episodes, where a domain has short ones
+        collection = Collection([config], [Path(folder)])
+        collect = statistics.median(_times(collection.advance, 100))
     begin = clock()
     env = Environment(primal_task(domain), 0)
     load = clock() - begin

@@ -154,15 +154,16 @@ def offline_jobs(
         runs.check_members(configs)
         needed = makers[configs[0].domain, configs[0].dataset]
         jobs.append(Job(name=name, configs=configs, needs=(needed,)))
-    return [*jobs, *_baseline_jobs(jobs)]
+    return [*jobs, *_baseline_jobs(jobs, sizes)]
 
 
-def _baseline_jobs(jobs: Sequence[Job]) -> Iterator[Job]:
+def _baseline_jobs(jobs: Sequence[Job], sizes: OfflineConfig) -> Iterator[Job]:
     """Doing nothing and random actions, for every task and seed of a domain."""
     members: dict[str, dict[tuple, OfflineConfig]] = {}
     for config in (config for job in jobs for config in job.learning):
         own = members.setdefault(config.domain, {})
-        own.setdefault((config.task, config.seed), replace(config, dataset=NO_DATASET))
+        place = {"domain": config.domain, "task": config.task, "seed": config.seed}
+        own.setdefault((config.task, config.seed), replace(sizes, dataset=NO_DATASET, **place))
     for domain, found in members.items():
         name = f"offline/{domain}/{NO_DATASET}/baselines"
         yield Job(name=name, configs=tuple(found.values()))
@@ -201,9 +202,8 @@ def select(jobs: Sequence[Job], only: Iterable[str]) -> list[Job]:
 
 
 def _begins(name: str, target: str) -> bool:
-    return (
-        name == target or name.startswith((f"{target}/", f"{target}-")) or fnmatchcase(name, target)
-    )
+    begins = name == target or name.startswith((f"{target}/", f"{target}-"))
+    return begins or fnmatchcase(name, target) or fnmatchcase(name, f"{target}-*")
 
 
 def _beginnings(names: Iterable[str]) -> Iterator[str]:

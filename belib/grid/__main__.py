@@ -67,9 +67,10 @@ def run(arguments: argparse.Namespace, options: list[str]) -> int:
     torch.set_num_threads(1)  # as jobs have
     table = plan.costs(jobs, runs_dir)
     show_plan(jobs, table, arguments.cores)
-    plan.check_disk(table, runs_dir)
     if arguments.command == "plan":
+        print(plan.disk_needed(table, runs_dir))
         return 0
+    plan.check_disk(table, runs_dir)
     with engine.alone(runs_dir):
         engine.mark(jobs, runs_dir)
         settings = {"checkpoint_minutes": arguments.checkpoint_minutes, "scale": arguments.scale}

@@ -181,7 +181,7 @@ def run(jobs: Sequence[Job], runs_dir: Path, *, profile: str, options: Sequence[
     """Snakemake on jobs whose plan is written; the failures are printed. 0 where all is done."""
     begun = time.time()
     status = snakemake(runs_dir, profile, options)
-    if {"-n", "--dry-run"}.intersection(options):
+    if {"-n", "--dry-run", "--dryrun"}.intersection(options):
         return status
     told = failures(jobs, runs_dir, begun)
     print(told or f"All {len(jobs)} jobs are finished: {runs_dir}")

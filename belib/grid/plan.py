@@ -75,13 +75,25 @@ def summary(table: pd.DataFrame) -> pd.DataFrame:
 
 def check_disk(table: pd.DataFrame, runs_dir: Path) -> None:
     """OSError where what is left of the jobs needs more disk than is free, by estimate."""
-    there = next(folder for folder in (runs_dir, *runs_dir.parents) if folder.exists())
-    free, needed = shutil.disk_usage(there).free / 1e9, table["disk_gb"].sum()
+    needed, free, _ = _disk(table, runs_dir)
     if needed > free:
         raise OSError(
-            f"{runs_dir} needs about {needed:.1f} GB for these jobs and {there} has {free:.1f} GB "
-            "free: choose another runs_dir, or a part of the grid"
+            f"{disk_needed(table, runs_dir)}: choose another runs_dir, or a part of the grid"
         )
+
+
+def disk_needed(table: pd.DataFrame, runs_dir: Path) -> str:
+    """What is left of the jobs writes, and what is free, in words."""
+    needed, free, there = _disk(table, runs_dir)
+    return (
+        f"{runs_dir} needs about {needed:.1f} GB for these jobs and {there} has {free:.1f} GB free"
+    )
+
+
+def _disk(table: pd.DataFrame, runs_dir: Path) -> tuple[float, float, Path]:
+    """GB needed and free, and the folder that is there."""
+    there = next(folder for folder in (runs_dir, *runs_dir.parents) if folder.exists())
+    return table["disk_gb"].sum(), shutil.disk_usage(there).free / 1e9, there
 
 
 def write(

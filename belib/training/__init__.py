@@ -215,10 +215,11 @@ def evaluate_baselines(
 def _finished_dataset(folder: Path) -> datasets.Dataset:
     """The dataset to learn from; DatasetError for one whose collection is not finished."""
     dataset = datasets.load(folder)
-    if dataset.config() is not None and datasets.read_card(folder) is None:
+    if dataset.config() is not None and not datasets.is_described(dataset):
         raise datasets.DatasetError(
-            f"{folder} has no card: its collection is not finished. Finish it, or write the card "
-            f"of what is there: python -m belib.datasets card {folder}"
+            f"{folder} has no card of all its {dataset.steps} steps: its collection is not "
+            "finished. Finish it, or write the card of what is there: "
+            f"python -m belib.datasets card {folder}"
         )
     return dataset
 

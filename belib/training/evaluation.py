@@ -11,7 +11,7 @@ from torch import Tensor
 from belib import runs
 from belib.actor_critic import ActorCritic
 from belib.config import LearnerConfig
-from belib.envs import Environment
+from belib.envs import Environment, PhysicsError, TimeStep
 from belib.streams import Streams, derive_seed
 
 
@@ -58,7 +58,7 @@ class Evaluator:
             for m, row in enumerate(self._envs):
                 for e, env in enumerate(row):
                     if not steps[m][e].last:
-                        steps[m][e] = env.step(actions[m, e])
+                        steps[m][e] = _step(env, actions[m, e], steps[m][e])
                         returns[m, e] += steps[m][e].reward
         return returns
 
@@ -99,6 +99,14 @@ def kept_policy(
         return kept.act(obs.expand(len(members), -1, -1), explore=False)[own : own + 1]
 
     return policy, state["step"]
+
+
+def _step(env: Environment, action: np.ndarray, before: TimeStep) -> TimeStep:
+    """A step; where the simulation breaks down the episode ends, and that step pays nothing."""
+    try:
+        return env.step(action)
+    except PhysicsError:
+        return before._replace(reward=0.0, last=True)
 
 
 def _is_upright(env: Environment) -> float:

@@ -103,13 +103,14 @@ class Learning:
     def write_tables(self) -> None:
         """Write each member's `results.csv` and `metrics.csv`: a row an evaluation.
 
-        The first one's, which has the checkpoint, comes last: see `runs.pending`.
+        What says that a member is finished comes last: its `results.csv`, and the first one's,
+        which has the checkpoint, after all others' (`runs.pending`).
         """
         for folder, rows in reversed(list(zip(self.folders, self.returns, strict=True))):
             table = pd.DataFrame(rows, columns=results.COLUMNS if not rows else None)
             metrics = table.drop(columns=[c for c in results.COLUMNS if c != "step"])
-            results.write(folder / "results.csv", table[list(results.COLUMNS)])
             paths.write_text(folder / "metrics.csv", metrics.to_csv(index=False))
+            results.write(folder / "results.csv", table[list(results.COLUMNS)])
 
     def postfix(self) -> dict[str, float]:
         """The latest return, averaged over members."""

@@ -95,7 +95,8 @@ def run(
         )
         with bar:
             checkpoints = _advance(work, folders, num_steps, bar, 60 * checkpoint_minutes)
-    print(f"{description}: {checkpoints}")
+    if progress:
+        print(f"{description}: {checkpoints}")
     return work
 
 

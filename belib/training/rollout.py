@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from belib.config import OfflineConfig
-from belib.envs import Environment
+from belib.envs import Environment, PhysicsError
 from belib.offline import LEARNERS
 from belib.streams import derive_seed
 from belib.training.evaluation import kept_policy
@@ -15,6 +15,8 @@ from belib.training.learning import offline_folder
 
 def rollout(config: OfflineConfig, *, runs_dir: str | Path = "runs") -> np.ndarray:
     """The physics states (steps + 1, nq + nv + na) of one episode of a policy's mean action.
+
+    It ends where the simulation breaks down, as an evaluation does.
 
     Args:
         config: of a member that `train_offline` has trained.
@@ -30,6 +32,9 @@ def rollout(config: OfflineConfig, *, runs_dir: str | Path = "runs") -> np.ndarr
     states = [found.physics]
     while not found.last:
         action = policy(torch.from_numpy(found.obs)[None, None])[0, 0]
-        found = env.step(action.numpy())
+        try:
+            found = env.step(action.numpy())
+        except PhysicsError:
+            break
         states.append(found.physics)
     return np.array(states)

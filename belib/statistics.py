@@ -138,39 +138,43 @@ def best_against_best(
 ) -> Estimate:
     """The best mean of some groups less the best of others, which were both chosen by looking.
 
-    The interval is of max mu_i - max nu_j = max_i min_j (mu_i - nu_j), from intervals that hold for
-    all pairs at once (Dunnett 1955 where there is one other group), so that the choice is paid for.
-    `p` is the chance of such an advantage, or a larger one, where all groups are equal: the best of
-    eight is above one most of the time. Both are simulated with normal noise.
+    The interval is of max mu_i - max nu_j = max_i min_j (mu_i - nu_j), so that the choice is paid
+    for. Its lower end is right where, against the best of the others, differences to all of ours
+    are bounded at once (Dunnett 1955); which other is the best is not known, so the least of these
+    ends is taken; the upper end the other way round. `p` is the chance of such an advantage, or a
+    larger one, where all groups are equal: the best of eight is above one most of the time. Both
+    are simulated with normal noise.
     """
     apart = np.subtract.outer(ours.values, others.values)
     value = float(ours.values.max() - others.values.max())
     if not noise.df:
         return Estimate(value, np.nan, np.nan, np.nan)
     counts = (tuple(map(int, each.counts)) for each in (ours, others))
-    advantages, largest = _equal_groups(*counts, noise.df)
-    errors = np.sqrt(np.add.outer(1 / ours.counts, 1 / others.counts))
-    reach = np.quantile(largest, confidence) * noise.sd * errors
-    low, high = (each.min(1).max() for each in (apart - reach, apart + reach))
-    p = np.mean(advantages >= value / noise.sd)
+    advantages, above, below = _equal_groups(*counts, noise.df)
+    errors = noise.sd * np.sqrt(np.add.outer(1 / ours.counts, 1 / others.counts))
+    reach = [np.quantile(each, (1 + confidence) / 2, axis=0).max() for each in (above, below)]
+    low = (apart - reach[0] * errors).max(0).min()
+    high = (apart + reach[1] * errors).min(1).max()
+    p = (1 + np.sum(advantages >= value / noise.sd)) / (1 + len(advantages))
     return Estimate(value, float(low), float(high), float(p))
 
 
 @functools.lru_cache(32)
 def _equal_groups(
     ours: tuple[int, ...], others: tuple[int, ...], df: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Of equal groups of so many repetitions, in units of a noise known with `df`: (draws,) each.
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Of equal groups of so many repetitions, in units of a noise known with `df`.
 
-    The advantage of our best mean, and the largest difference of a pair over its standard error.
+    The advantage (draws,) of our best mean; the largest standardised difference of all of ours
+    above each other (draws, others), and of all others above each of ours (draws, ours).
     """
     random = np.random.default_rng(0)
     sds = np.sqrt(random.chisquare(df, _DRAWS) / df)[:, None]
     counts = [np.array(each) for each in (ours, others)]
     one, two = (random.normal(size=(_DRAWS, len(n))) / np.sqrt(n) / sds for n in counts)
     errors = np.sqrt(np.add.outer(1 / counts[0], 1 / counts[1]))
-    pairs = np.abs((one[:, :, None] - two[:, None, :]) / errors)
-    return one.max(1) - two.max(1), pairs.max((1, 2))
+    pairs = (one[:, :, None] - two[:, None, :]) / errors
+    return one.max(1) - two.max(1), pairs.max(1), (-pairs).max(2)
 
 
 def repetitions_needed(ours: int, others: int, noise: Noise, difference: float) -> int:
@@ -180,7 +184,8 @@ def repetitions_needed(ours: int, others: int, noise: Noise, difference: float) 
     """
     sure = Noise(1.0, 10_000)
     one, two = (Means(np.zeros(n), np.ones(n, int)) for n in (ours, others))
-    reach = best_against_best(one, two, sure).high
+    found = best_against_best(one, two, sure)
+    reach = max(-found.low, found.high)
     return max(2, int(np.ceil((reach * noise.sd / difference) ** 2)))
 
 

@@ -74,7 +74,7 @@ def test_datasets_of_one_objective_are_told_apart_by_their_seed(embedding):
 def test_time_maps_are_coloured_by_step_and_join_states_in_order(embedding):
     axes = figures.time_maps(embedding, episodes=2)
     for ax in axes:
-        assert ax.collections[1].get_array().tolist() == list(range(1, 21))
+        assert ax.collections[1].get_array().tolist() == [n / 20 for n in range(1, 21)]
         assert [len(line.get_xdata()) for line in ax.lines] == [5, 5]
     own = embedding["shannon-s0"]
     assert axes[0].lines[1].get_ydata().tolist() == own["y"].tolist()[-5:]

@@ -4,7 +4,7 @@ from belib.coverage.ball import Ball, NotConvergedError, smallest_ball
 from belib.coverage.embedding import Embedding, embed, episodes_inside
 from belib.coverage.halves import FEWEST_EPISODES
 from belib.coverage.measures import MEASURES, intrinsic_dimension, measures
-from belib.coverage.prediction import FEWEST_DATASETS, offline_returns, rank_correlations
+from belib.coverage.prediction import FEWEST_RECIPES, offline_returns, rank_correlations
 from belib.coverage.sampling import (
     SCALINGS,
     Sample,
@@ -15,8 +15,8 @@ from belib.coverage.sampling import (
 from belib.coverage.volume import volumetric_coverage
 
 __all__ = [
-    "FEWEST_DATASETS",
     "FEWEST_EPISODES",
+    "FEWEST_RECIPES",
     "MEASURES",
     "SCALINGS",
     "Ball",

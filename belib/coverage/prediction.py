@@ -2,16 +2,17 @@
 
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
-from scipy.stats import rankdata, spearmanr
 
 from belib import paths, results
 from belib.coverage.measures import MEASURES
+from belib.statistics import rank_correlation
 
-FEWEST_DATASETS = 5
+FEWEST_RECIPES = 5
 
-COLUMNS = ("task", "algorithm", "measure", "datasets", "rho", "low", "high")
+COLUMNS = ("task", "algorithm", "measure", "recipes", "rho", "low", "high")
+
+_SEED = r"-s\d+$"  # of a dataset's name
 
 
 def offline_returns(runs_dir: str | Path, domain: str) -> pd.DataFrame:
@@ -32,41 +33,30 @@ def offline_returns(runs_dir: str | Path, domain: str) -> pd.DataFrame:
     return results.final(learnt).groupby(keys)["return"].mean().reset_index()
 
 
-def rank_correlations(
-    measured: pd.DataFrame, returns: pd.DataFrame, *, resamples: int = 2_000, seed: int = 0
-) -> pd.DataFrame:
-    """Spearman's rho between measures and returns over datasets, a row a task, learner and measure.
+def rank_correlations(measured: pd.DataFrame, returns: pd.DataFrame) -> pd.DataFrame:
+    """Spearman's rho between measures and returns over recipes, a row a task, learner and measure.
+
+    Datasets of one recipe, whose names differ in the seed alone (`rnd-s0`, `rnd-s1`), are averaged:
+    they are no independent points. `low` to `high` is `statistics.rank_correlation`'s interval.
 
     Args:
         measured: from `measures`, indexed by dataset.
         returns: from `offline_returns`.
-        resamples: of datasets, with replacement, for the 95 % interval `low` to `high`.
 
-    Silent, with no row, for tasks and learners with fewer than `FEWEST_DATASETS` datasets, and for
-    measures that are absent or equal for all. Even 17 datasets leave intervals about 1 wide, and
+    Silent, with no row, for tasks and learners with fewer than `FEWEST_RECIPES` recipes, and for
+    measures that are absent or equal for all. Even 17 recipes leave intervals about 1 wide, and
     many rows invite the luckiest: read a rho as a hint that another domain has to confirm.
     """
     rows = []
     for (task, algorithm), group in returns.groupby(["task", "algorithm"]):
         joined = measured.join(group.set_index("dataset")["return"], how="inner")
-        for measure in (name for name in MEASURES if name in joined):
-            pair = joined[[measure, "return"]].dropna()
-            if len(pair) < FEWEST_DATASETS or (pair.nunique() < 2).any():
+        means = joined.groupby(joined.index.str.replace(_SEED, "", regex=True)).mean(
+            numeric_only=True
+        )
+        for measure in (name for name in MEASURES if name in means):
+            pair = means[[measure, "return"]].dropna()
+            if len(pair) < FEWEST_RECIPES or (pair.nunique() < 2).any():
                 continue
-            x, y = pair.to_numpy(dtype=float).T
-            low, high = _interval(x, y, resamples, np.random.default_rng(seed))
-            rho = float(spearmanr(x, y).statistic)
-            rows.append((task, algorithm, measure, len(pair), rho, low, high))
+            found = rank_correlation(*pair.to_numpy(dtype=float).T)
+            rows.append((task, algorithm, measure, len(pair), found.value, found.low, found.high))
     return pd.DataFrame(rows, columns=COLUMNS)
-
-
-def _interval(
-    x: np.ndarray, y: np.ndarray, resamples: int, random: np.random.Generator
-) -> tuple[float, float]:
-    """Quantiles of rho over resampled pairs; resamples of one pair only, which have none, apart."""
-    draws = random.integers(len(x), size=(resamples, len(x)))
-    ranks = [rankdata(values[draws], axis=1) for values in (x, y)]
-    a, b = (each - each.mean(1, keepdims=True) for each in ranks)
-    scale = np.sqrt((a**2).sum(1) * (b**2).sum(1))
-    rho = (a * b).sum(1)[scale > 0] / scale[scale > 0]
-    return tuple(np.quantile(rho, (0.025, 0.975)).tolist())

@@ -44,17 +44,17 @@ def time_maps(embedding: Embedding, *, episodes: int = 3) -> np.ndarray:
         episodes: spread from the first to the last; their sampled states are joined in order.
     """
     axes = _panels(embedding)
-    last = embedding.points["step"].max()
     for ax, (name, _) in zip(axes, described(embedding.points), strict=True):
         own = embedding[name]
-        options = {"cmap": "viridis_r", "vmin": 0, "vmax": last}
-        ax.scatter(own["x"], own["y"], c=own["step"], s=_size(own), linewidths=0, **options)
+        last = own["step"].max()
+        options = {"cmap": "viridis_r", "vmin": 0, "vmax": 1}
+        ax.scatter(own["x"], own["y"], c=own["step"] / last, s=_size(own), linewidths=0, **options)
         known = own["episode"].unique()
         for episode in known[np.linspace(0, len(known) - 1, episodes).round().astype(int)]:
             path = own[own["episode"] == episode]
             color = plt.get_cmap("viridis_r")(path["step"].mean() / last)
             ax.plot(path["x"], path["y"], color=color, linewidth=0.8, alpha=0.8)
-    bar = {"label": "environment step", "shrink": 0.8, "aspect": 30, "format": _THOUSANDS}
+    bar = {"label": "share of the dataset's steps", "shrink": 0.8, "aspect": 30}
     axes[0].figure.colorbar(axes[0].collections[-1], ax=list(axes), **bar)
     return axes
 

@@ -126,10 +126,14 @@ def this_machine() -> dict[str, Any]:
 
 
 def _collected(folder: Path) -> tuple[list[Dataset], list[str]]:
-    """The datasets with a card, and the names of those without one yet."""
+    """The datasets that were collected, and the names of those that still are.
+
+    What was made of others is neither: its episodes are in the tables already.
+    """
     domains = sorted(path.name for path in folder.glob("datasets/*") if path.is_dir())
     found = [each for domain in domains for each in datasets.find_datasets(folder, domain)]
-    done = [each for each in found if datasets.read_card(each.folder) is not None]
+    found = [each for each in found if each.provenance() is None]
+    done = [each for each in found if datasets.is_described(each)]
     if not done:
         raise ValueError(f"{folder / 'datasets'} must hold a finished dataset, got none")
     waiting = [f"{each.domain}/{each.name}" for each in found if each not in done]
@@ -143,7 +147,7 @@ def _card(dataset: Dataset) -> dict[str, Any]:
 
 
 def _config(dataset: Dataset) -> PretrainConfig:
-    """How a dataset was collected; ValueError for one that was imported or made of others."""
+    """How a dataset was collected; ValueError for one that is data alone."""
     config = dataset.config()
     if config is None:
         raise ValueError(f"{dataset.folder} must be a collected dataset, got no config.yaml")

@@ -6,7 +6,7 @@ from itertools import combinations
 
 import pandas as pd
 
-from belib.coverage import FEWEST_DATASETS
+from belib.coverage import FEWEST_RECIPES
 from belib.figures.style import learner_label, task_label
 from belib.report.claims import NAMES
 from belib.report.findings import (
@@ -49,7 +49,7 @@ AVERAGES = {
 
 def spread(cells: Sequence[Cell]) -> Finding:
     """The sd between datasets of one recipe over that between learner seeds on one dataset."""
-    text = "Do datasets of one objective differ by more than learner seeds on one dataset do?"
+    text = "Do datasets of one objective differ by more than learner seeds on one do, on all tasks?"
     statement = Statement("spread", text, **ASKED)
     there = [cell for cell in cells if cell.noise.df and cell.within.df]
     if not there:
@@ -190,9 +190,9 @@ def learners_agree(cells: Sequence[Cell], others: Mapping[str, Sequence[Cell]]) 
         for other in theirs
         if other.name == cell.name
     ]
-    pairs = [each for each in pairs if len(each[2]) >= FEWEST_DATASETS]
+    pairs = [each for each in pairs if len(each[2]) >= FEWEST_RECIPES]
     if not pairs:
-        return statement.not_run(f"a second learner on {FEWEST_DATASETS} of the recipes")
+        return statement.not_run(f"a second learner on {FEWEST_RECIPES} of the recipes")
     found = [rank_correlation(*shared.to_numpy().T) for *_, shared in pairs]
     rows = [
         {
@@ -202,7 +202,9 @@ def learners_agree(cells: Sequence[Cell], others: Mapping[str, Sequence[Cell]]) 
         for (cell, learner, shared), each in zip(pairs, found, strict=True)
     ]
     words = f"The interval of ρ lies above zero {on([each.low > 0 for each in found])} cases."
-    some = all(each.low > 0 for each in found), any(each.high < 0 for each in found)
+    strict = 1 - LEVEL / len(pairs)
+    against = [rank_correlation(*shared.to_numpy().T, confidence=strict) for *_, shared in pairs]
+    some = all(each.low > 0 for each in found), any(each.high < 0 for each in against)
     verdict = YES if some[0] else NO if some[1] else UNDECIDED
     decide = "The other learners on all datasets." if verdict == UNDECIDED else ""
     sides = [each.value > 0 for each in found]

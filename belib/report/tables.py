@@ -95,30 +95,26 @@ class Cell:
     @cached_property
     def noise(self) -> Noise:
         """The spread of exploring datasets of one recipe, pooled over those that were repeated."""
-        exploring = self.units[self.units["objective"] != "random"]
-        return pooled_noise([own["value"].to_numpy() for _, own in exploring.groupby("recipe")])
+        return pooled_noise(self._repeated)
 
     @cached_property
     def equal_spread(self) -> float:
         """The p-value of Bartlett's test that recipes have one spread; NaN for fewer than two."""
-        exploring = self.units[self.units["objective"] != "random"].groupby("recipe")["value"]
-        repeated = [own.to_numpy() for _, own in exploring if own.nunique() > 1]
+        repeated = [own for own in self._repeated if np.ptp(own) > 0]
         return float(stats.bartlett(*repeated).pvalue) if len(repeated) > 1 else np.nan
+
+    @property
+    def _repeated(self) -> list[np.ndarray]:
+        """The values of each recipe's datasets, but for random actions and for many more steps."""
+        usual = self.units["steps"] <= 1.5 * self.units["steps"].min()
+        own = self.units[usual & (self.units["objective"] != "random")]
+        return [values.to_numpy() for _, values in own.groupby("recipe")["value"]]
 
     def groups(self, choice: Choice) -> tuple[list[str], Means]:
         """The recipes that are chosen, in the one order, and their means over datasets."""
-        if choice not in self._found:
-            chosen = choice(self.units).to_numpy()
-            labels, values = (self.units[name].to_numpy()[chosen] for name in ("recipe", "value"))
-            names = list(dict.fromkeys(labels))
-            own = [values[labels == name] for name in names]
-            means = Means(np.array([v.mean() for v in own]), np.array([len(v) for v in own]))
-            self._found[choice] = names, means
-        return self._found[choice]
-
-    @cached_property
-    def _found(self) -> dict[Choice, tuple[list[str], Means]]:
-        return {}
+        groups = self.units[choice(self.units)].groupby("recipe", sort=False)["value"]
+        found = groups.agg(["mean", "size"])
+        return list(found.index), Means(found["mean"].to_numpy(), found["size"].to_numpy())
 
 
 def policies(tables: Tables, learner: str, score: str = "final") -> pd.DataFrame:

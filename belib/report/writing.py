@@ -10,6 +10,7 @@ import pandas as pd
 from belib import paths, results
 from belib.figures.style import learner_label, task_label
 from belib.report.captions import captions
+from belib.report.coverage_claims import COVERAGE_ALONE
 from belib.report.findings import (
     LEVEL,
     NO,
@@ -209,7 +210,11 @@ def _elsewhere(main: Study) -> str:
     options |= {f"{learner_label(name)}": {"learner": name} for name in others}
     for name, option in options.items():
         other = study(tables, **option)
-        tested = [each for each in other.findings if each.verdict != NOT_RUN]
+        tested = [
+            each
+            for each in other.findings
+            if each.verdict != NOT_RUN and each.statement.key not in COVERAGE_ALONE
+        ]
         changed = [e for e in tested if e.verdict != main[e.statement.key].verdict]
         words = "; ".join(f"**{each.verdict}** is: {each.statement.text}" for each in changed)
         said.append(f"- {_upper(name)} ({len(tested)} tested): {words or 'no verdict changes'}.")
@@ -242,7 +247,9 @@ def _rules(main: Study) -> str:
             "number of tasks. *Undecided*: neither; the data allow both. Each statement is tested "
             f"on its own, so that about 1 in {1 / LEVEL:.0f} of those without anything behind them "
             "may get a verdict by chance.",
-            f"- *No*, or *helps little*, needs intervals within {RELEVANT:.0%} of the mean: "
+            "- Of our questions, those about all tasks are answered in the same way. Whether "
+            "something matters or differs at all: *yes* needs one difference beyond luck, for "
+            f"their number; *no* needs all intervals within {RELEVANT:.0%} of the mean, since "
             "finding nothing in wide ones is no finding.",
         ]
     )

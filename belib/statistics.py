@@ -155,7 +155,7 @@ def best_against_best(
     reach = [np.quantile(each, (1 + confidence) / 2, axis=0).max() for each in (above, below)]
     low = (apart - reach[0] * errors).max(0).min()
     high = (apart + reach[1] * errors).min(1).max()
-    p = (1 + np.sum(advantages >= value / noise.sd)) / (1 + len(advantages))
+    p = (1 + np.sum(advantages * noise.sd >= value)) / (1 + len(advantages))
     return Estimate(value, float(low), float(high), float(p))
 
 

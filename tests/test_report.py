@@ -235,6 +235,20 @@ def test_learners_are_compared_on_the_datasets_that_both_learnt_from():
     assert (found.rows["value"] > 0.95).all()
 
 
+def test_returns_of_all_learners_stand_beside_each_other(tmp_path):
+    made = synthetic.tables(learners=("td3", "cql"), between=0.01, within=0.01)
+    rows = made.offline
+    lacks = (rows["algorithm"] == "cql") & ~rows["dataset"].isin(["rnd-s0", "smm-s0"])
+    synthetic.write(
+        tables.Tables(rows[~lacks], made.datasets, made.coverage, made.provenance),
+        tmp_path / "synthetic",
+    )
+    text = report.readme(tmp_path).partition("### Learners on the same datasets")[2]
+    assert "| task | recipe | dataset of it | TD3 | CQL |" in text
+    assert "| Walker walk | RND | rnd-s0 | 400 (0) | 400 (0) |" in text
+    assert "rnd-s1" not in text
+
+
 def test_two_domains_stand_side_by_side(tmp_path):
     """Each with its own luck, counts and table; a claim on all tasks is about those of both."""
     walker = synthetic.grid()

@@ -24,7 +24,7 @@ from belib.report.findings import (
     on,
 )
 from belib.report.study import Study, study
-from belib.report.tables import Tables, exploring, load, means, ordered
+from belib.report.tables import Tables, exploring, load, means, ordered, policies
 
 TEMPLATE = "measured.md"
 """What `README.md` says of the other measured tables, in the folder that holds them."""
@@ -78,6 +78,7 @@ def section(tables: Tables, folder: str) -> str:
         ),
         "### Every recipe",
         _means(main),
+        *(["### Learners on the same datasets", shared] if (shared := _learners(tables)) else []),
         "### Where the numbers come from",
         _provenance(tables, folder),
     ]
@@ -316,6 +317,23 @@ def _domain_means(main: Study, domain: str) -> str:
     floor.index = pd.MultiIndex.from_product([results.BASELINES, [""]], names=wide.index.names)
     shown = pd.concat([wide, floor]).rename(columns=task_label)
     return markdown_table(shown.reset_index().fillna(""))
+
+
+def _learners(tables: Tables) -> str:
+    """Returns of all learners on each dataset that several learnt from; empty without any."""
+    found = [
+        policies(tables, name).assign(learner=f"{learner_label(name)}") for name in tables.learners
+    ]
+    rows = pd.concat(found)
+    keys = ["task", "recipe", "dataset"]
+    rows = rows[rows.groupby(keys)["learner"].transform("nunique") > 1]
+    if rows.empty:
+        return ""
+    groups = rows.groupby([*keys, "learner"], sort=False)["return"]
+    words = groups.agg(lambda own: f"{own.mean():.0f} ({own.std():.0f})").unstack().fillna("")
+    words = words.rename_axis(index={"dataset": "dataset of it"}).rename(index=task_label, level=0)
+    said = "Mean return over learner seeds, in brackets their standard deviation."
+    return f"{said}\n\n{markdown_table(words.reset_index())}"
 
 
 def _provenance(tables: Tables, folder: str) -> str:

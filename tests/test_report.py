@@ -237,6 +237,21 @@ def test_learners_are_compared_on_the_datasets_that_both_learnt_from():
     assert (found.rows["value"] > 0.95).all()
 
 
+def test_tasks_on_which_nothing_was_learnt_decide_nothing(tmp_path):
+    """Below doing nothing, BE is far behind there; and ahead where something was learnt."""
+    effect = lambda config, task: (  # noqa: E731
+        (config.objective == "behavioral") * (90 if task == "walker_stand" else -90)
+        - 350 * (task == "walker_run")
+    )
+    made = synthetic.tables(effect, tasks=("walker_stand", "walker_run"), **QUIET)
+    study = report.study(made)
+    assert study.idle == ("walker_run",)
+    assert [cell.name for cell in study.cells] == ["walker_stand", "walker_run"]
+    assert study["average-shannon"].verdict == questions.YES
+    synthetic.write(made, tmp_path / "synthetic")
+    assert "Nothing was learnt on Walker run" in report.readme(tmp_path)
+
+
 def test_returns_of_all_learners_stand_beside_each_other(tmp_path):
     made = synthetic.tables(learners=("td3", "cql"), between=0.01, within=0.01)
     rows = made.offline

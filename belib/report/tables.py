@@ -50,6 +50,11 @@ class Tables:
         """The rows of doing nothing and of random actions."""
         return self.offline[self.offline["algorithm"].isin(results.BASELINES)]
 
+    def floor(self, baseline: str) -> "pd.Series[float]":
+        """For each task, the mean return of a baseline over its seeds."""
+        own = self.baselines[self.baselines["algorithm"] == baseline]
+        return own.groupby("task")["return"].mean()
+
     @property
     def learners(self) -> list[str]:
         """The learners, those on most datasets first."""

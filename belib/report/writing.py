@@ -145,23 +145,22 @@ def _in_short(main: Study) -> str:
 
 def _level(main: Study) -> str:
     """How much was learnt at all."""
-    said = []
+    floor, said = main.tables.floor(results.BASELINES[0]), []
     for cell in main.cells:
-        rows = main.tables.baselines[main.tables.baselines["task"] == cell.name]
-        zero = rows.loc[rows["algorithm"] == results.BASELINES[0], "return"].mean()
-        words = (
-            f"{task_label(cell.name)} {cell.units['value'].mean():.0f} (doing nothing {zero:.0f}"
-        )
+        mean = cell.units["value"].mean()
+        words = f"{task_label(cell.name)} {mean:.0f} (doing nothing {floor[cell.name]:.0f}"
         if cell.name in results.PAPER_TABLE_1.index:
             words += f", the paper's best BE {results.PAPER_TABLE_1.loc[cell.name, 'BE']:.0f}"
         said.append(words + ")")
-    return f"How much was learnt, as the mean return over all datasets: {'; '.join(said)}."
+    idle = ", ".join(map(task_label, main.idle))
+    out = f" Nothing was learnt on {idle}, which no verdict on returns rests on." if idle else ""
+    return f"How much was learnt, as the mean return over all datasets: {'; '.join(said)}.{out}"
 
 
 def _tops(main: Study) -> str:
     """The recipe with the highest mean on each task."""
     said = []
-    for cell in main.cells:
+    for cell in (cell for cell in main.cells if cell.name not in main.idle):
         labels, groups = cell.groups(exploring)
         place = int(groups.values.argmax())
         words = f"{labels[place]} ({groups.values[place]:.0f}; datasets: {groups.counts[place]})"
@@ -312,8 +311,8 @@ def _domain_means(main: Study, domain: str) -> str:
     ]
     keys = {"index": ["recipe", "datasets"], "columns": "task", "sort": False}
     wide = rows.assign(words=words).pivot_table(values="words", aggfunc="first", **keys)
-    floor = main.tables.baselines.groupby(["algorithm", "task"])["return"].mean().unstack()
-    floor = floor.reindex(results.BASELINES)[wide.columns].map("{:.0f}".format)
+    floor = pd.DataFrame({name: main.tables.floor(name) for name in results.BASELINES}).T
+    floor = floor[wide.columns].map("{:.0f}".format)
     floor.index = pd.MultiIndex.from_product([results.BASELINES, [""]], names=wide.index.names)
     shown = pd.concat([wide, floor]).rename(columns=task_label)
     return markdown_table(shown.reset_index().fillna(""))

@@ -644,6 +644,12 @@ def test_baselines_stand_in_the_same_table(small_offline, runs_dir):
     assert len(table) == 4
     upright = table.groupby("seed")["upright"].agg(["min", "max", "nunique"])
     assert upright["nunique"].tolist() == [1, 1], "both baselines meet the same starts"
+    evaluator = Evaluator(["walker_stand"] * 2, [0, 1], 3)
+    as_policies = evaluator(evaluator.zero_policy(), configs[0].num_steps).mean(1)
+    zero = table.loc[table["algorithm"] == "zero action", "return"]
+    np.testing.assert_array_equal(zero, as_policies, "the starts of policies' last evaluation")
+    with pytest.raises(ValueError, match="baselines must have one num_steps, got 20, 40"):
+        evaluate_baselines([replace(configs[0], num_steps=n) for n in (40, 20)], runs_dir=runs_dir)
     assert upright["min"].ge(0).all()
     assert upright["max"].le(1).all()
     means = table.groupby("algorithm")["return"].mean()

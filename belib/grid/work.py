@@ -47,13 +47,11 @@ def finished(job: Job, runs_dir: Path) -> bool:
     """Whether all that the job makes is on disk, whoever made it."""
     if not job.configs:
         return marker(job, runs_dir).exists() and log(job, runs_dir).with_suffix(".ipynb").exists()
-    if is_baselines(job):
-        return all((folder / "results.csv").exists() for folder in folders(job, runs_dir))
     if job.stage == "collect":
         members = zip(job.collecting, folders(job, runs_dir), strict=True)
         return all(training.is_collected(config, folder) for config, folder in members)
-    members = zip(job.learning, folders(job, runs_dir), strict=True)
-    return all(training.last_step(folder) >= config.num_steps for config, folder in members)
+    steps = min(config.num_steps for config in job.learning)
+    return all(training.last_step(folder) >= steps for folder in folders(job, runs_dir))
 
 
 def check(jobs: Sequence[Job], runs_dir: Path) -> None:

@@ -192,20 +192,28 @@ def evaluate_baselines(
     """The returns of doing nothing and of uniform actions, for the tasks and seeds of `configs`.
 
     No policy's return means much without them: Quadruped pays about 500 for lying still if it lands
-    on its feet, so that their mean is 500 times the share of starts that are `upright`. They are
-    evaluated as the policies are, from the same number of starting states.
+    on its feet, so that their mean is 500 times the share of starts that are `upright`. So they
+    begin in the very states in which policies of the same seeds begin after `num_steps` updates.
+
+    Raises ValueError for tasks of other domains, and for configs that differ in `num_steps` or
+    `eval_episodes`.
     """
     configs = [configs] if isinstance(configs, OfflineConfig) else list(configs)
     _check_tasks(configs)
+    for name in ("num_steps", "eval_episodes"):
+        found = sorted({getattr(config, name) for config in configs})
+        if len(found) > 1:
+            raise ValueError(f"baselines must have one {name}, got {', '.join(map(str, found))}")
+    steps = configs[0].num_steps
     tasks, seeds = [c.task for c in configs], [c.seed for c in configs]
     evaluator = Evaluator(tasks, seeds, configs[0].eval_episodes)
     policies = (evaluator.zero_policy(), evaluator.random_policy())
     revision, tables = paths.git_revision(), []
     for algorithm, policy in zip(results.BASELINES, policies, strict=True):
-        returns = evaluator(policy, step=0)
+        returns = evaluator(policy, steps)
         for config, own, upright in zip(configs, returns, evaluator.upright, strict=True):
             changes = {"algorithm": algorithm, "dataset": "none", "upright": float(upright)}
-            row = results.row(config, None, 0, own, revision, **changes)
+            row = results.row(config, None, steps, own, revision, **changes)
             folder = offline_folder(runs_dir, config, "none", algorithm.replace(" ", "-"))
             tables.append(pd.DataFrame([row]))
             results.write(paths.writable_folder(folder) / "results.csv", tables[-1])

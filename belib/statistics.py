@@ -108,6 +108,17 @@ def pooled_noise(groups: Iterable[NDArray[np.float64]]) -> Noise:
     return Noise(float(np.sqrt(squares / df)) if df else np.nan, df)
 
 
+def crossed_noise(values: NDArray[np.float64]) -> Noise:
+    """The standard deviation of rows by columns (R, C) that neither of them explains.
+
+    NaN are missing; with some, what rows and columns explain is taken from the means that are left.
+    """
+    means = [np.nanmean(values, axis=axis, keepdims=True) for axis in (0, 1)]
+    left = values - means[0] - means[1] + np.nanmean(values)
+    df = np.isfinite(left).sum() - sum(values.shape) + 1
+    return Noise(float(np.sqrt(np.nansum(left**2) / df)) if df > 0 else np.nan, max(0, int(df)))
+
+
 def sd_interval(noise: Noise, *, confidence: float = 0.95) -> tuple[float, float]:
     """The chi-square interval of a standard deviation of normal repetitions."""
     if not noise.df:
@@ -204,8 +215,8 @@ def jumps(groups: Means, noise: Noise) -> tuple[float, float]:
     random = np.random.default_rng(0)
     found = ratio(groups.values) / noise.sd**2
     alone = ratio(random.normal(size=(_DRAWS, len(groups.counts))) / np.sqrt(groups.counts))
-    p = np.mean(alone / (random.chisquare(noise.df, _DRAWS) / noise.df) >= found)
-    return float(found), float(p)
+    larger = np.sum(alone / (random.chisquare(noise.df, _DRAWS) / noise.df) >= found)
+    return float(found), float((1 + larger) / (1 + _DRAWS))
 
 
 def order_test(values: NDArray[np.float64]) -> tuple[float, float]:
@@ -256,8 +267,11 @@ def rank_correlation(
     x: NDArray[np.float64], y: NDArray[np.float64], *, confidence: float = 0.95
 ) -> Estimate:
     """Spearman's rho with Bonett and Wright's (2000) interval; p of none, two-sided."""
-    found = stats.spearmanr(x, y)
-    rho = float(found.statistic)
+    rho, p = stats.spearmanr(x, y)
+    if len(x) <= _PLACES:  # too few for the usual approximation: all orders
+        ranks = [stats.rankdata(each) - (len(x) + 1) / 2 for each in (x, y)]
+        products = np.abs(ranks[0][_orders(len(x))] @ ranks[1])
+        p = np.mean(products >= products[0] * (1 - 1e-9))
     reach = stats.norm.ppf((1 + confidence) / 2) * np.sqrt((1 + rho**2 / 2) / (len(x) - 3))
     low, high = np.tanh(np.arctanh(np.clip(rho, -0.9999, 0.9999)) + np.array([-reach, reach]))
-    return Estimate(rho, float(low), float(high), float(found.pvalue))
+    return Estimate(float(rho), float(low), float(high), float(p))

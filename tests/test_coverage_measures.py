@@ -160,10 +160,8 @@ def returns():
 
 def test_rank_correlations_find_what_is_planted(returns):
     noise = [3, 1, 4, 1, 5, 9, 2, 6]
-    measured = pd.DataFrame(
-        {"shannon": np.exp(np.arange(8)), "cells": -np.arange(8), "density": noise, "recall": 1.0},
-        index=returns["dataset"],
-    )
+    planted = {"shannon": np.exp(np.arange(8)), "cells": -np.arange(8), "density": noise}
+    measured = pd.DataFrame({**planted, "recall": 1.0, "seed": 0}, index=returns["dataset"])
     found = coverage.rank_correlations(measured, returns).set_index("measure")
     assert found["rho"].to_dict() == {
         "shannon": pytest.approx(1),
@@ -177,23 +175,21 @@ def test_rank_correlations_find_what_is_planted(returns):
 
 
 def test_datasets_of_one_recipe_are_one_point(returns):
-    """Eight datasets of four recipes are too few; a copy of each adds nothing."""
-    names = [f"rnd-{i // 2}-s{i % 2}" for i in range(8)]
-    measured = pd.DataFrame({"shannon": np.arange(8.0)}, index=names)
+    """Eight datasets of four recipes are too few; a second one of each, as good, adds nothing."""
+    names, seeds = [f"rnd-{i // 2}-s{i % 2}" for i in range(8)], [0, 1] * 4
+    measured = pd.DataFrame({"shannon": np.arange(8.0), "seed": seeds}, index=names)
     assert coverage.rank_correlations(measured, returns.assign(dataset=names)).empty
-    one, two = (pd.concat([returns] * n, ignore_index=True) for n in (1, 2))
     found = []
-    for table in (one, two):
-        names = [f"rnd-{i % 8}-s{i // 8}" for i in range(len(table))]
-        measured = pd.DataFrame(
-            {"shannon": [3, 1, 4, 1, 5, 9, 2, 6] * (len(table) // 8)}, index=names
-        )
-        found.append(coverage.rank_correlations(measured, table.assign(dataset=names)))
+    for count in (1, 2):
+        names = [f"rnd-{i}-s{seed}" for seed in range(count) for i in range(8)]
+        columns = {"shannon": [3, 1, 4, 1, 5, 9, 2, 6] * count, "seed": np.repeat(range(count), 8)}
+        table = pd.concat([returns] * count, ignore_index=True).assign(dataset=names)
+        found.append(coverage.rank_correlations(pd.DataFrame(columns, index=names), table))
     pd.testing.assert_frame_equal(*found)
 
 
 def test_too_few_datasets_say_nothing(returns, tmp_path):
-    measured = pd.DataFrame({"shannon": np.arange(8.0)}, index=returns["dataset"])
+    measured = pd.DataFrame({"shannon": np.arange(8.0), "seed": 0}, index=returns["dataset"])
     assert coverage.rank_correlations(measured, returns[:4]).empty
     assert len(coverage.rank_correlations(measured, returns[:5])) == 1
     nothing = coverage.offline_returns(tmp_path, "walker")

@@ -119,3 +119,22 @@ def test_coverage_and_returns_have_a_dot_a_dataset_and_baselines(found):
     assert [float(line.get_xdata()[0]) for line in drawn] == pytest.approx(list(plain["coverage"]))
     assert labels(axes[-1])[-2:] == ["zero action", "random policy"]
     assert "BE, darker with α" in labels(axes[-1])
+
+
+def test_a_domain_of_fewer_recipes_has_panels_of_its_own():
+    """Quadruped without RE, and long datasets on Walker: nothing drawn in the wrong place."""
+    bodies = [{"domain": "quadruped", "alpha": alpha} for alpha in (0.5, 2.0)]
+    bodies += [{"domain": "quadruped", "objective": "shannon", "seed": seed} for seed in (0, 1)]
+    long = [{"objective": "shannon", "label": "long", "num_steps": 300_000}]
+    made = synthetic.tables(
+        datasets=[*synthetic.grid(), *long, *bodies], tasks=("walker_walk", "quadruped_walk")
+    )
+    both = report.study(made)
+    axes = figures.dataset_returns(report.policies(made, "td3"), made.baselines)
+    assert [len(ax.patches) for ax in axes] == [27, 4]
+    assert "SE, long" in [label.get_text() for label in axes[-1].get_xticklabels()]
+    panels = figures.parameter_curves(both.units, report.means(both.cells), made.baselines)
+    assert [[ax.get_visible() for ax in row] for row in panels] == [[True, True], [True, False]]
+    assert panels[0, 0].get_position().width > panels[0, 1].get_position().width
+    dots_a_task = [len(ax.lines) for ax in figures.coverage_returns(both.units, made.baselines)]
+    assert dots_a_task == [23 + 2, 4 + 2], "plain datasets, and two baselines"

@@ -215,7 +215,7 @@ def test_spreads_that_grow_with_returns_are_noticed_and_logarithms_make_them_equ
     plain, logs = (report.cells(made, "td3", logarithms=each) for each in (False, True))
     assert max(cell.equal_spread for cell in plain) < 0.01
     assert min(cell.equal_spread for cell in logs) > 0.01
-    assert abs(logs[0].noise.sd - 0.3) < 0.2
+    assert abs(np.mean([cell.noise.sd for cell in logs]) - 0.3) < 0.12
     rows.loc[rows.index[-1], "return"] = 0.0
     with pytest.raises(ValueError, match="positive"):
         report.cells(made, "td3", logarithms=True)
@@ -237,21 +237,6 @@ def test_learners_are_compared_on_the_datasets_that_both_learnt_from():
     assert (found.rows["value"] > 0.95).all()
 
 
-def test_tasks_on_which_nothing_was_learnt_decide_nothing(tmp_path):
-    """Below doing nothing, BE is far behind there; and ahead where something was learnt."""
-    effect = lambda config, task: (  # noqa: E731
-        (config.objective == "behavioral") * (90 if task == "walker_stand" else -90)
-        - 350 * (task == "walker_run")
-    )
-    made = synthetic.tables(effect, tasks=("walker_stand", "walker_run"), **QUIET)
-    study = report.study(made)
-    assert study.idle == ("walker_run",)
-    assert [cell.name for cell in study.cells] == ["walker_stand", "walker_run"]
-    assert study["average-shannon"].verdict == questions.YES
-    synthetic.write(made, tmp_path / "synthetic")
-    assert "Nothing was learnt on Walker run" in report.readme(tmp_path)
-
-
 def test_returns_of_all_learners_stand_beside_each_other(tmp_path):
     made = synthetic.tables(learners=("td3", "cql"), between=0.01, within=0.01)
     rows = made.offline
@@ -262,7 +247,8 @@ def test_returns_of_all_learners_stand_beside_each_other(tmp_path):
     )
     text = report.readme(tmp_path).partition("### Learners on the same datasets")[2]
     assert "| task | recipe | dataset of it | TD3 | CQL |" in text
-    assert "| Walker walk | RND | rnd-s0 | 400 (0) | 400 (0) |" in text
+    (row,) = [line for line in text.splitlines() if "Walker walk | RND | rnd-s0" in line]
+    assert row.count("| 400 (0.0") == 2
     assert "rnd-s1" not in text
 
 

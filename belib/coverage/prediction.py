@@ -12,8 +12,6 @@ FEWEST_RECIPES = 5
 
 COLUMNS = ("task", "algorithm", "measure", "recipes", "rho", "low", "high")
 
-_SEED = r"-s\d+$"  # of a dataset's name
-
 
 def offline_returns(runs_dir: str | Path, domain: str) -> pd.DataFrame:
     """Mean final return of each `task`, `algorithm` and `dataset` over the learner's seeds.
@@ -50,9 +48,8 @@ def rank_correlations(measured: pd.DataFrame, returns: pd.DataFrame) -> pd.DataF
     rows = []
     for (task, algorithm), group in returns.groupby(["task", "algorithm"]):
         joined = measured.join(group.set_index("dataset")["return"], how="inner")
-        means = joined.groupby(joined.index.str.replace(_SEED, "", regex=True)).mean(
-            numeric_only=True
-        )
+        recipes = [name.removesuffix(f"-s{seed}") for name, seed in joined["seed"].items()]
+        means = joined.groupby(recipes).mean(numeric_only=True)
         for measure in (name for name in MEASURES if name in means):
             pair = means[[measure, "return"]].dropna()
             if len(pair) < FEWEST_RECIPES or (pair.nunique() < 2).any():

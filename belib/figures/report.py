@@ -78,7 +78,9 @@ def parameter_curves(
     """
     tasks = means["task"].unique()
     options = {"sharey": "row", "squeeze": False, "figsize": (13.5, 3.3 * len(tasks) + 1)}
-    _, axes = plt.subplots(len(tasks), 2, width_ratios=(8, 5), **options)
+    known = means[means["label"] == ""].groupby("objective")["parameter"].nunique()
+    widths = [max(3, known.get(objective, 0)) for objective in _FAMILIES]
+    _, axes = plt.subplots(len(tasks), 2, width_ratios=widths, **options)
     for row, task in zip(axes, tasks, strict=True):
         for ax, objective in zip(row, _FAMILIES, strict=True):
             own = [each[(each["task"] == task) & (each["label"] == "")] for each in (units, means)]
@@ -86,6 +88,8 @@ def parameter_curves(
             _shannon_band(ax, own[1])
             draw_baselines(ax, baselines[baselines["task"] == task])
             ax.set_title(f"{task_label(task)}, {_FAMILIES[objective][0]}")
+            there = own[1]["objective"].eq(objective).any()
+            ax.set_visible(there or ax is row[0] or ax is axes[0, -1])  # which has the legend
         row[0].set(ylabel="episode return", ylim=(0, None))
     for ax, (_, symbol, *_) in zip(axes[-1], _FAMILIES.values(), strict=True):
         ax.set_xlabel(symbol)

@@ -12,8 +12,8 @@ def captions(found: Study) -> dict[str, str]:
     seeds, steps = cells[0].seeds, found.tables.datasets["steps"]
     more = "" if steps.nunique() == 1 else " or more"
     size = (
-        f"{found.datasets} datasets of {steps.min():,} steps{more}, {learner}, {seeds} "
-        f"learner seeds, {found.tables.scale} scale."
+        f"{learner}, {seeds} learner seeds, {found.datasets} datasets of {steps.min():,} "
+        f"steps{more} in the tables, {found.tables.scale} scale."
     )
     bars = (
         f"Intervals: 95 %, t, with the spread between datasets of one recipe pooled over those "
@@ -32,8 +32,8 @@ def captions(found: Study) -> dict[str, str]:
         "advantages": (
             f"Of {len(found.advantages)} comparisons of a best recipe with another, {clear} have "
             "an interval above zero once the choice of the best is paid for (orange: zero is "
-            "outside). A dot is the difference of the best means, its bar holds for all pairs of "
-            f"recipes at once, 95 %. {size}"
+            "outside). A dot is the difference of the best means, its bar a 95 % interval that "
+            f"allows for the choice on both sides. {size}"
         ),
         "parameters": (
             f"Smooth in α: {found['smooth-alpha'].verdict}; unstable in q: "
@@ -48,7 +48,7 @@ def captions(found: Study) -> dict[str, str]:
         "coverage": (
             f"{found['coverage-returns'].statement.text}: {found['coverage-returns'].verdict}. A "
             "dot a dataset, its height the mean over learner seeds; coverage is the radius of the "
-            "smallest ball around its states, raw observations, over the largest of all datasets. "
+            "smallest ball around its states, raw observations, over the largest of its domain's. "
             f"Dashed and dotted: doing nothing, and random actions. {size}"
         ),
     }

@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 import numpy as np
 import pandas as pd
 
+from belib.figures.style import task_label
 from belib.report.findings import (
     ALL_EQUAL,
     LEVEL,
@@ -26,6 +27,7 @@ from belib.report.findings import (
     on,
     on_all,
     opposite,
+    relevant,
     row,
     times_as_many,
 )
@@ -37,6 +39,9 @@ from belib.report.tables import (
 )
 from belib.results import PAPER_TABLE_1
 from belib.statistics import Estimate, jumps, order_test
+
+LEARNT_RENYI = plain("renyi", high=2)
+"""RE with the q from whose datasets the paper learns; those of 2, 3 and 5 it only collects."""
 
 MORE_DATA = {
     "walker_stand": True,
@@ -57,6 +62,11 @@ NAMES = {
 }
 
 
+def family(objective: str) -> Choice:
+    """All plain datasets of an objective from which the paper learns."""
+    return LEARNT_RENYI if objective == "renyi" else plain(objective)
+
+
 def beats(cells: Sequence[Cell], other: str) -> Finding:
     """BE's best alpha against the recipe of another objective."""
     text = f"BE (its best α) does better than {NAMES[other]} on all tasks"
@@ -70,7 +80,7 @@ def beats_renyi(cells: Sequence[Cell]) -> Finding:
     statement = Statement("be-renyi", text, "section 5, table 1")
     behind = PAPER_TABLE_1.index[PAPER_TABLE_1["BE"] < PAPER_TABLE_1["RE"]]
     known = [cell for cell in cells if cell.name in PAPER_TABLE_1.index]
-    return _best(statement, known, plain("behavioral"), plain("renyi"), "RE", behind)
+    return _best(statement, known, plain("behavioral"), LEARNT_RENYI, "RE", behind)
 
 
 def _best(
@@ -195,8 +205,10 @@ def more_data(cells: Sequence[Cell]) -> Finding:
     claimed = lambda cell, c: (ahead if MORE_DATA[cell.name] else opposite(ahead))(cell, c)  # noqa: E731
     rows = [row(c, "more − SE", ahead(c, 1 - LEVEL), many, few) for c in there]
     verdict = on_all(statement, there, claimed)
+    missing = ", ".join(map(task_label, sorted({*MORE_DATA} - {cell.name for cell in there})))
     words = f"More steps give more return {on([each['value'] > 0 for each in rows])} tasks."
-    reference = [float(cell.groups(few)[1].values.mean()) for cell in there]
-    decide = times_as_many(rows, reference) if verdict == UNDECIDED else ""
+    words += f" Not run: {missing}." if missing else ""
+    much = [relevant(cell, few) for cell in there]
+    decide = times_as_many(rows, much) if verdict == UNDECIDED else ""
     sides = [claimed(cell, 1 - LEVEL).value > 0 for cell in there]
     return Finding(statement, verdict, words, decide, pd.DataFrame(rows), sides=sides)

@@ -126,7 +126,8 @@ def _covers(
     against = on([e.high < 0 for e in estimates])
     words = (
         f"{found.words} Other measures ({', '.join(OTHER_MEASURES)}), on which no verdict hangs, "
-        f"have it positive {agree}, with an interval above zero {clear}, below zero {against}."
+        f"have it positive {agree} pairs of measure and domain, with an interval above zero "
+        f"{clear}, below zero {against}."
     )
     return replace(found, words=words)
 

@@ -183,20 +183,27 @@ def compared(
         f"The difference {what} is positive {on([r['value'] > 0 for r in rows])} {places}; its "
         f"interval lies above zero {clear}, below zero {against}."
     )
-    reference = [float(cell.groups(others)[1].values.mean()) for cell in there]
-    decide = times_as_many(rows, reference) if verdict == UNDECIDED else ""
+    much = [relevant(cell, others) for cell in there]
+    decide = times_as_many(rows, much) if verdict == UNDECIDED else ""
     sides = [r["value"] > 0 for r in rows]
     return Finding(statement, verdict, words, decide, pd.DataFrame(rows), sides=sides)
 
 
-def times_as_many(rows: Sequence[dict], reference: Sequence[float]) -> str:
-    """How many times as many datasets make intervals as narrow as what is `RELEVANT`, in words."""
+def relevant(cell: Cell, others: Choice) -> float:
+    """The difference that a study should be able to see, from the mean of a side's recipes."""
+    if cell.logarithms:
+        return float(np.log1p(RELEVANT))
+    return RELEVANT * abs(float(cell.groups(others)[1].values.mean()))
+
+
+def times_as_many(rows: Sequence[dict], much: Sequence[float]) -> str:
+    """How many times as many datasets make intervals as narrow as what is `relevant`, in words."""
     halves = [(each["high"] - each["low"]) / 2 for each in rows]
     if not np.isfinite(halves).all():
         return NO_NOISE
-    if not all(reference):
+    if not all(much):
         return "Data from which something is learnt: a mean is zero."
-    wide = [half / (RELEVANT * abs(value)) for half, value in zip(halves, reference, strict=True)]
+    wide = [half / each for half, each in zip(halves, much, strict=True)]
     if max(wide) <= 1:
         return f"Larger differences: intervals are within {RELEVANT:.0%} of the means already."
     return (
@@ -210,8 +217,8 @@ def datasets_needed(cells: Sequence[Cell], ours: Choice, others: Choice) -> str:
     needed = {}
     for cell in cells:
         (_, one), (_, two) = cell.groups(ours), cell.groups(others)
-        if cell.noise.df and two.values.max() > 0:
-            much = RELEVANT * float(two.values.max())
+        much = relevant(cell, others)
+        if cell.noise.df and much:
             sizes = len(one.counts), len(two.counts)
             needed[cell.name] = repetitions_needed(*sizes, cell.noise, much)
     if not needed:

@@ -8,14 +8,13 @@ import pandas as pd
 
 from belib.coverage import FEWEST_RECIPES
 from belib.figures.style import learner_label, task_label
-from belib.report.claims import NAMES
+from belib.report.claims import NAMES, family
 from belib.report.findings import (
     ALL_EQUAL,
     FEWEST_OF_FAMILY,
     LEVEL,
     NO,
     NO_ORDER,
-    RELEVANT,
     UNDECIDED,
     YES,
     Finding,
@@ -29,6 +28,7 @@ from belib.report.findings import (
     on,
     on_all,
     on_any,
+    relevant,
     row,
     times_as_many,
 )
@@ -76,9 +76,9 @@ def average(cells: Sequence[Cell], other: str) -> Finding:
     """BE on average over its alphas against another objective on average."""
     text = f"Is BE, on average over its α, better than {NAMES[other]} on all tasks?"
     statement = Statement(f"average-{other}", text, AVERAGES[other], (YES, NO))
-    families = [plain("behavioral"), *([plain(other)] if other == "renyi" else [])]
+    families = [family("behavioral"), *([family(other)] if other == "renyi" else [])]
     there = having(cells, *families, fewest=FEWEST_OF_FAMILY)
-    return compared(statement, there, plain("behavioral"), plain(other), f"BE − {NAMES[other]}")
+    return compared(statement, there, family("behavioral"), family(other), f"BE − {NAMES[other]}")
 
 
 def objectives_differ(cells: Sequence[Cell]) -> Finding:
@@ -89,7 +89,7 @@ def objectives_differ(cells: Sequence[Cell]) -> Finding:
     """
     statement = Statement("objectives", "Do objectives differ, each on average?", **ASKED)
     pairs = [
-        (cell, f"{NAMES[one]} − {NAMES[other]}", plain(one), plain(other))
+        (cell, f"{NAMES[one]} − {NAMES[other]}", family(one), family(other))
         for cell in cells
         for one, other in combinations(NAMES, 2)
         if all(_datasets(cell, name) > 1 for name in (one, other))
@@ -98,12 +98,13 @@ def objectives_differ(cells: Sequence[Cell]) -> Finding:
     if not len(found.rows):
         return statement.not_run("two objectives with two datasets each")
     shown = found.rows[found.rows["p"] < LEVEL].reset_index(drop=True)
-    words = f"{found.words} Below are the {len(shown)} of {len(found.rows)} with p below {LEVEL}."
+    few = f"Those {len(shown)} with p below {LEVEL} are listed" if len(shown) else "None has p"
+    words = f"{found.words} {few}{'' if len(shown) else f' below {LEVEL}'}."
     return replace(found, words=words, rows=shown)
 
 
 def _datasets(cell: Cell, objective: str) -> int:
-    return int(plain(objective)(cell.units).sum())
+    return int(family(objective)(cell.units).sum())
 
 
 def better_than_random(cells: Sequence[Cell]) -> Finding:
@@ -164,15 +165,15 @@ def _any_difference(statement: Statement, pairs: Sequence[tuple]) -> Finding:
         row(cell, what, each, ours, others)
         for (cell, what, ours, others), each in zip(pairs, found, strict=True)
     ]
-    reference = [float(cell.groups(others)[1].values.mean()) for cell, _, _, others in pairs]
-    verdict = on_any(statement, found, [RELEVANT * value for value in reference])
+    much = [relevant(cell, others) for cell, _, _, others in pairs]
+    verdict = on_any(statement, found, much)
     bound = LEVEL / len(pairs)
     words = (
-        f"The largest of {len(pairs)} differences is {max(abs(e.value) for e in found):.0f}; "
+        f"The largest of {len(pairs)} differences is {max(abs(e.value) for e in found):.3g}; "
         f"p-values below {bound:.2g}, which allows for their number: "
         f"{on([each.p < bound for each in found])}."
     )
-    decide = times_as_many(rows, reference) if verdict == UNDECIDED else ""
+    decide = times_as_many(rows, much) if verdict == UNDECIDED else ""
     return Finding(statement, verdict, words, decide, pd.DataFrame(rows))
 
 

@@ -3,13 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import pandas as pd
 
 from belib.report import claims, coverage_claims, questions
 from belib.report.findings import Finding
 from belib.report.tables import VOLUMETRIC, Cell, Tables, cells
-from belib.results import BASELINES
 
 PAIRS = {
     "be-shannon": "BE over SE",
@@ -29,9 +27,6 @@ class Study:
     learner: str
     score: str
     cells: list[Cell]
-    idle: tuple[str, ...]
-    """Tasks whose policies earn no more than doing nothing does, on average over all datasets: what
-    was learnt there says nothing of data, and no verdict rests on it."""
     claims: list[Finding]
     questions: list[Finding]
 
@@ -87,17 +82,9 @@ def study(
         known = ", ".join(tables.learners)
         raise ValueError(f"learner must be one of {known}, got {learner!r}")
     of = lambda name: cells(tables, name, score, logarithms=logarithms)  # noqa: E731
-    all_tasks, idle = of(learner), _idle(tables, cells(tables, learner))
-    own = [cell for cell in all_tasks if cell.name not in idle]
+    own = of(learner)
     others = {name: of(name) for name in tables.learners if name != learner}
-    findings = _claims(tables, own), _questions(tables, own, others)
-    return Study(tables, learner, score, all_tasks, idle, *findings)
-
-
-def _idle(tables: Tables, own: Sequence[Cell]) -> tuple[str, ...]:
-    floor = tables.floor(BASELINES[0])
-    means = {cell.name: cell.units["value"].mean() for cell in own}
-    return tuple(name for name, mean in means.items() if mean <= floor.get(name, -np.inf))
+    return Study(tables, learner, score, own, _claims(tables, own), _questions(tables, own, others))
 
 
 def _claims(tables: Tables, own: Sequence[Cell]) -> list[Finding]:

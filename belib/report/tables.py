@@ -15,7 +15,7 @@ from belib import paths, results
 from belib.config import ALGORITHMS, EXPLORING
 from belib.figures.style import objective_label, objective_order
 from belib.report.gather import FILES
-from belib.statistics import Means, Noise, contrast, pooled_noise, sd_interval
+from belib.statistics import Means, Noise, contrast, crossed_noise, pooled_noise, sd_interval
 
 Choice = Callable[[pd.DataFrame], "pd.Series[bool]"]
 """Of units: which of them belong to a side of a comparison."""
@@ -56,10 +56,16 @@ class Tables:
         return own.groupby("task")["return"].mean()
 
     @property
+    def learnt_from(self) -> "pd.Series[int]":
+        """From how many datasets each learner has learnt."""
+        learnt = self.offline[~self.offline["algorithm"].isin(results.BASELINES)]
+        pairs = learnt[["algorithm", "domain", "dataset"]].drop_duplicates()
+        return pairs["algorithm"].value_counts()
+
+    @property
     def learners(self) -> list[str]:
         """The learners, those on most datasets first."""
-        learnt = self.offline[~self.offline["algorithm"].isin(results.BASELINES)]
-        counts = learnt.groupby("algorithm")["dataset"].nunique()
+        counts = self.learnt_from
         order = lambda name: ALGORITHMS.index(name.partition("-")[0])  # noqa: E731
         return sorted(counts.index, key=lambda name: (-counts[name], order(name), name))
 
@@ -88,7 +94,9 @@ class Cell:
         domain: `walker`.
         units: a row a dataset: its name, recipe, collection `seed`, and `value`.
         seeds: learner seeds in each value, the same ones for all datasets; 0 without a learner.
-        within: the spread of learner seeds on one dataset, pooled over datasets.
+        within: the spread of learner seeds on one dataset, pooled over datasets; what a seed has in
+            common on all of them, such as its starting states, is not part of it.
+        logarithms: whether values are those of logarithms of returns.
     """
 
     name: str
@@ -96,6 +104,7 @@ class Cell:
     units: pd.DataFrame
     seeds: int = 0
     within: Noise = UNKNOWN
+    logarithms: bool = False
 
     @cached_property
     def noise(self) -> Noise:
@@ -155,15 +164,16 @@ def cells(
         if not (rows["return"].dropna() > 0).all():
             raise ValueError("logarithms need positive returns")
         rows = rows.assign(**{"return": np.log(rows["return"])})
-    return [_cell(task, rows[rows["task"] == task]) for task in rows["task"].unique()]
+    return [_cell(task, rows[rows["task"] == task], logarithms) for task in rows["task"].unique()]
 
 
-def _cell(task: str, rows: pd.DataFrame) -> Cell:
+def _cell(task: str, rows: pd.DataFrame, logarithms: bool) -> Cell:
     known = rows.dropna(subset="return")
     groups = known.groupby(["dataset", "objective", "parameter", *_KNOWN], dropna=False)
     units = groups.agg(value=("return", "mean"), seed=("collection", "first")).reset_index()
-    within = pooled_noise([own["return"].to_numpy() for _, own in groups])
-    return Cell(task, rows["domain"].iloc[0], ordered(units), rows["seed"].nunique(), within)
+    within = crossed_noise(known.pivot(index="dataset", columns="seed", values="return").to_numpy())
+    sizes = rows["domain"].iloc[0], ordered(units), rows["seed"].nunique()
+    return Cell(task, *sizes, within, logarithms)
 
 
 def means(cells: Sequence[Cell]) -> pd.DataFrame:

@@ -18,6 +18,7 @@ from belib.report.findings import (
     NOT_RUN,
     RELEVANT,
     REPRODUCED,
+    UNDECIDED,
     YES,
     Finding,
     freedom,
@@ -125,10 +126,9 @@ def _datasets(tables: Tables) -> str:
 
 
 def _others(main: Study) -> str:
-    rows = main.tables.offline
+    counts = main.tables.learnt_from
     names = [name for name in main.tables.learners if name != main.learner]
-    counts = [rows.loc[rows["algorithm"] == name, "dataset"].nunique() for name in names]
-    said = [f"{learner_label(n)} from {c}" for n, c in zip(names, counts, strict=True)]
+    said = [f"{learner_label(name)} from {counts[name]}" for name in names]
     return f"Also {', '.join(said)}. " if said else ""
 
 
@@ -152,15 +152,13 @@ def _level(main: Study) -> str:
         if cell.name in results.PAPER_TABLE_1.index:
             words += f", the paper's best BE {results.PAPER_TABLE_1.loc[cell.name, 'BE']:.0f}"
         said.append(words + ")")
-    idle = ", ".join(map(task_label, main.idle))
-    out = f" Nothing was learnt on {idle}, which no verdict on returns rests on." if idle else ""
-    return f"How much was learnt, as the mean return over all datasets: {'; '.join(said)}.{out}"
+    return f"How much was learnt, as the mean return over all datasets: {'; '.join(said)}."
 
 
 def _tops(main: Study) -> str:
     """The recipe with the highest mean on each task."""
     said = []
-    for cell in (cell for cell in main.cells if cell.name not in main.idle):
+    for cell in main.cells:
         labels, groups = cell.groups(exploring)
         place = int(groups.values.argmax())
         words = f"{labels[place]} ({groups.values[place]:.0f}; datasets: {groups.counts[place]})"
@@ -174,7 +172,7 @@ def _luck(main: Study) -> str:
     said = ", ".join(f"{task_label(c.name)} {c.noise.sd:.0f} and {c.within.sd:.0f}" for c in known)
     return (
         "Collecting again with another seed moves a dataset's mean return, and learning again "
-        f"moves a policy's return, with standard deviations of {said or 'unknown size'}. Error "
+        f"moves a policy's return, with standard deviations of {said}. Error "
         "bars over learner seeds hold only the second."
     )
 
@@ -193,32 +191,37 @@ def _verdicts(main: Study) -> str:
 
 
 def _elsewhere(main: Study) -> str:
-    """Where the verdicts on other returns differ: best evaluations, logarithms, other learners."""
-    tables, said = main.tables, []
+    """Where other returns decide otherwise: best evaluations, logarithms, other learners."""
     options: dict[str, dict[str, Any]] = {
         "best evaluation of a policy instead of its last, chosen by the returns it reports": {
             "learner": main.learner,
             "score": "best",
         },
-    }
-    if (tables.offline["return"].dropna() > 0).all():
-        options["logarithms of returns, whose spread need not grow with their size"] = {
+        "logarithms of returns, whose spread need not grow with their size": {
             "learner": main.learner,
             "logarithms": True,
-        }
-    others = [name for name in tables.learners if name != main.learner]
-    options |= {f"{learner_label(name)}": {"learner": name} for name in others}
+        },
+    }
+    names = [name for name in main.tables.learners if name != main.learner]
+    options |= {learner_label(name): {"learner": name} for name in names}
+    said = []
     for name, option in options.items():
-        other = study(tables, **option)
-        tested = [
-            each
-            for each in other.findings
-            if each.verdict != NOT_RUN and each.statement.key not in COVERAGE_ALONE
-        ]
-        changed = [e for e in tested if e.verdict != main[e.statement.key].verdict]
+        other = study(main.tables, **option)
+        tested = [each for each in other.findings if _is_tested(each)]
+        changed = [e for e in tested if e.verdict not in (main[e.statement.key].verdict, UNDECIDED)]
         words = "; ".join(f"**{each.verdict}** is: {each.statement.text}" for each in changed)
-        said.append(f"- {_upper(name)} ({len(tested)} tested): {words or 'no verdict changes'}.")
-    return "\n".join(["The same statements on other returns; verdicts that change:", *said])
+        fewer = [e for e in tested if e.verdict == UNDECIDED != main[e.statement.key].verdict]
+        words = words or ("no verdict is another" if tested else "without repeats, no intervals")
+        words += f"; {len(fewer)} are not decided" if fewer else ""
+        said.append(f"- {_upper(name)} ({_tasks(other)}; {len(tested)} tested): {words}.")
+    return "\n".join(["The same statements on other returns:", "", *said])
+
+
+def _is_tested(found: Finding) -> bool:
+    """Whether returns bear on a statement, with intervals; the order of parameters has none."""
+    if found.verdict == NOT_RUN or found.statement.key in COVERAGE_ALONE:
+        return False
+    return found.verdict != UNDECIDED or not len(found.rows) or found.rows["p"].notna().any()
 
 
 def _rules(main: Study) -> str:
@@ -228,20 +231,21 @@ def _rules(main: Study) -> str:
             "whose value is the mean over its learner seeds, the same seeds for all. More seeds "
             "do not make more datasets.",
             "- Luck is measured: the spread between datasets of one recipe, pooled over those "
-            f"that were collected more than once ({freedom(main.cells)}), and taken to be "
-            "as large for the others. Intervals are t intervals with it, 95 %. That one spread "
-            f"fits all recipes is an assumption; Bartlett's test of it has p = {_spreads(main)}. "
-            "Where it is small, intervals of high recipes are too narrow and of low ones too wide: "
-            "see the verdicts on logarithms.",
+            f"that were collected more than once ({freedom(main.cells)}; random actions and longer "
+            "datasets are not among them), and taken to be as large for the others. Intervals are "
+            "t intervals with it, 95 %. That one spread fits all recipes is an assumption; "
+            f"Bartlett's test of it has p = {_spreads(main)}. Where it is small, intervals of high "
+            "recipes are too narrow and of low ones too wide: see the verdicts on logarithms.",
             "- Whoever chooses the best of eight is lucky more often than whoever has one. Where "
-            "the best of several recipes is compared, the interval holds for all pairs at once, "
-            "and `p` is the chance of as large an advantage where all recipes are equal. One "
+            "the best of several recipes is compared, the interval allows for the choice on both "
+            "sides, and `p` is the chance of as large an advantage where all are equal. One "
             "dataset of each recipe, as in the paper: the best of 8 BE is above one of SE "
             f"{8 / 9:.0%} of the time, and above the best of 5 RE {8 / 13:.0%}, where nothing "
             "differs.",
             "- In the tables, *datasets* are those of either side, all recipes together; *p* is "
             "the chance of as much under what stands in brackets. A small p under *all recipes "
             "equal* says that they are not, and not which is best.",
+            f"- *All tasks* are those that were run: {_tasks(main)}.",
             "- *Reproduced*: every task's interval lies on the claimed side of zero. *Not "
             "reproduced*: one task's lies on the other side, at a confidence that allows for the "
             "number of tasks. *Undecided*: neither; the data allow both. Each statement is tested "
@@ -255,10 +259,13 @@ def _rules(main: Study) -> str:
     )
 
 
+def _tasks(main: Study) -> str:
+    return ", ".join(task_label(cell.name) for cell in main.cells)
+
+
 def _spreads(main: Study) -> str:
     """The test of one spread for all recipes, a task each."""
-    cells = main.cells
-    return ", ".join(f"{cell.equal_spread:.2g} ({task_label(cell.name)})" for cell in cells)
+    return ", ".join(f"{number(c.equal_spread)} ({task_label(c.name)})" for c in main.cells)
 
 
 def _finding(number: int, found: Finding) -> str:
@@ -329,7 +336,9 @@ def _learners(tables: Tables) -> str:
     if rows.empty:
         return ""
     groups = rows.groupby([*keys, "learner"], sort=False)["return"]
-    words = groups.agg(lambda own: f"{own.mean():.0f} ({own.std():.0f})").unstack().fillna("")
+    words = (
+        groups.agg(lambda own: f"{number(own.mean())} ({number(own.std())})").unstack().fillna("")
+    )
     words = words.rename_axis(index={"dataset": "dataset of it"}).rename(index=task_label, level=0)
     said = "Mean return over learner seeds, in brackets their standard deviation."
     return f"{said}\n\n{markdown_table(words.reset_index())}"
@@ -366,7 +375,9 @@ def markdown_table(table: pd.DataFrame) -> str:
 
 
 def number(value: float) -> str:
-    """Whole numbers from 10 on, two digits below."""
+    """Whole numbers from 10 on, two digits below; `unknown` for NaN."""
+    if np.isnan(value):
+        return "unknown"
     return f"{value:.0f}" if abs(value) >= 10 else f"{value:.2g}"
 
 

@@ -221,6 +221,15 @@ def test_spreads_that_grow_with_returns_are_noticed_and_logarithms_make_them_equ
         report.cells(made, "td3", logarithms=True)
 
 
+def test_a_policy_that_earns_nothing_leaves_logarithms_out(tmp_path):
+    made = synthetic.tables()
+    made.offline.loc[made.offline.index[-1], "return"] = 0.0
+    synthetic.write(made, tmp_path / "synthetic")
+    text = report.readme(tmp_path)
+    assert "- Logarithms of returns" not in text
+    assert "- Best evaluation" in text
+
+
 def test_learners_that_agree():
     effect = lambda config, task: 50 * config.q + 20 * config.alpha  # noqa: E731
     made = synthetic.tables(effect, learners=("td3", "cql"), **QUIET)

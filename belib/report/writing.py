@@ -102,8 +102,7 @@ def _made_of(main: Study) -> str:
     tables, learnt = main.tables, main.tables.provenance["learning"]
     own = learnt[main.learner]
     return (
-        f"{_datasets(tables)} {learner_label(main.learner)} learnt from "
-        f"{main.datasets} of them, "
+        f"{_datasets(tables)} {learner_label(main.learner)} learnt from {main.datasets} of them, "
         f"{own['num_steps']:,} updates (the paper: 100,000), {main.cells[0].seeds} learner seeds, "
         f"{own['eval_episodes']} episodes an evaluation; a policy's return is its last one. "
         f"{_others(main)}Sizes of returns are not to be compared with the paper's; signs and "
@@ -168,12 +167,12 @@ def _tops(main: Study) -> str:
 
 def _luck(main: Study) -> str:
     """The spread that the paper's design has no measure of."""
-    known = [cell for cell in main.cells if cell.noise.df]
-    said = ", ".join(f"{task_label(c.name)} {c.noise.sd:.0f} and {c.within.sd:.0f}" for c in known)
+    sds = [(task_label(c.name), number(c.noise.sd), number(c.within.sd)) for c in main.cells]
+    said = ", ".join(f"{name} {between} and {within}" for name, between, within in sds)
     return (
         "Collecting again with another seed moves a dataset's mean return, and learning again "
-        f"moves a policy's return, with standard deviations of {said}. Error "
-        "bars over learner seeds hold only the second."
+        f"moves a policy's return, with standard deviations of {said}. Error bars over learner "
+        "seeds hold only the second."
     )
 
 
@@ -197,11 +196,12 @@ def _elsewhere(main: Study) -> str:
             "learner": main.learner,
             "score": "best",
         },
-        "logarithms of returns, whose spread need not grow with their size": {
+    }
+    if (policies(main.tables, main.learner)["return"].dropna() > 0).all():
+        options["logarithms of returns, whose spread need not grow with their size"] = {
             "learner": main.learner,
             "logarithms": True,
-        },
-    }
+        }
     names = [name for name in main.tables.learners if name != main.learner]
     options |= {learner_label(name): {"learner": name} for name in names}
     said = []

@@ -246,6 +246,16 @@ def test_learners_are_compared_on_the_datasets_that_both_learnt_from():
     assert (found.rows["value"] > 0.95).all()
 
 
+def test_luck_is_no_less_than_that_of_learner_seeds():
+    """The means of equal datasets lie closer by chance, half of the time, than seeds allow."""
+    found = [cells(between=0.0, seed=seed, tasks=("walker_walk",))[0] for seed in range(10)]
+    least = [cell.within.sd / np.sqrt(5) for cell in found]
+    above = [cell.between.sd > each for cell, each in zip(found, least, strict=True)]
+    assert set(above) == {True, False}
+    for cell, each in zip(found, least, strict=True):
+        assert cell.noise == (max(cell.between.sd, each), cell.between.df)
+
+
 def test_returns_of_all_learners_stand_beside_each_other(tmp_path):
     made = synthetic.tables(learners=("td3", "cql"), between=0.01, within=0.01)
     rows = made.offline

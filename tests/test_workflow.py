@@ -126,7 +126,10 @@ PART = ("--only", "collect offline/walker/shannon-s0", "--checkpoint-minutes", "
 
 
 def kill_during(stage, runs_dir):
-    """Begin the grid and kill its engine and jobs, but for one of a stage, which goes on alone."""
+    """Begin the grid and kill its engine and jobs, but for one of a stage, which is left over.
+
+    It is held, or it could be done before the next engine looks for it.
+    """
     begun = subprocess.Popen(
         command(runs_dir, *PART), cwd=ROOT, env=ONE_THREAD, stdout=subprocess.DEVNULL
     )
@@ -142,6 +145,7 @@ def kill_during(stage, runs_dir):
     at_work = {"collect": "datasets/*/*/buffer/*.npz", "offline": "offline/*/*/*/*/config.yaml"}
     wait_for(lambda: any(runs_dir.glob(at_work[stage])) and jobs(stage))
     left, *others = [*jobs(stage), *jobs(*{"collect", "offline"} - {stage})]
+    left.suspend()
     for process in (begun, *working("snakemake"), *others):
         os.kill(process.pid, signal.SIGKILL)
     begun.wait()
@@ -152,7 +156,7 @@ def kill_during(stage, runs_dir):
 
 @pytest.mark.slow
 def test_killed_at_any_moment_it_ends_in_the_same_bytes(tmp_path):
-    """The engine dies with one job; its other job goes on alone until the next engine ends it."""
+    """The engine dies with one job; its other job is there until the next engine ends it."""
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     status, told = run(whole, *PART)
     assert status == 0, told

@@ -19,7 +19,7 @@ def captions(found: Study) -> dict[str, str]:
         f"Intervals: 95 %, t, with the spread between datasets of one recipe pooled over those "
         f"collected more than once ({freedom(cells)})."
     )
-    apart = ", ".join(f"{task_label(c.name)} {_sd(c.noise)} and {_sd(c.within)}" for c in cells)
+    apart = ", ".join(f"{task_label(c.name)} {_sd(c.between)} and {_sd(c.within)}" for c in cells)
     clear = (found.advantages["low"] > 0).sum()
     return {
         "returns": (

@@ -51,12 +51,14 @@ def spread(cells: Sequence[Cell]) -> Finding:
     """The sd between datasets of one recipe over that between learner seeds on one dataset."""
     text = "Do datasets of one objective differ by more than learner seeds on one do, on all tasks?"
     statement = Statement("spread", text, **ASKED)
-    there = [cell for cell in cells if cell.noise.df and cell.within.df]
+    there = [cell for cell in cells if cell.between.df and cell.within.df]
     if not there:
         return statement.not_run("two datasets of one recipe, and two learner seeds")
-    quantity = lambda cell, c: spread_ratio(cell.noise, cell.within, cell.seeds, confidence=c)  # noqa: E731
+    quantity = lambda cell, c: spread_ratio(cell.between, cell.within, cell.seeds, confidence=c)  # noqa: E731
     rows = [row(c, "sd of datasets / of seeds", quantity(c, 1 - LEVEL), exploring) for c in there]
-    both = "; ".join(f"{task_label(c.name)} {c.noise.sd:.0f} and {c.within.sd:.0f}" for c in there)
+    both = "; ".join(
+        f"{task_label(c.name)} {c.between.sd:.0f} and {c.within.sd:.0f}" for c in there
+    )
     words = (
         f"Standard deviations of datasets' means, and of learner seeds on one dataset: {both}. "
         f"With {there[0].seeds} seeds a mean, equal datasets would have "

@@ -167,7 +167,7 @@ def _tops(main: Study) -> str:
 
 def _luck(main: Study) -> str:
     """The spread that the paper's design has no measure of."""
-    sds = [(task_label(c.name), number(c.noise.sd), number(c.within.sd)) for c in main.cells]
+    sds = [(task_label(c.name), number(c.between.sd), number(c.within.sd)) for c in main.cells]
     said = ", ".join(f"{name} {between} and {within}" for name, between, within in sds)
     return (
         "Collecting again with another seed moves a dataset's mean return, and learning again "
@@ -232,10 +232,11 @@ def _rules(main: Study) -> str:
             "do not make more datasets.",
             "- Luck is measured: the spread between datasets of one recipe, pooled over those "
             f"that were collected more than once ({freedom(main.cells)}; random actions and longer "
-            "datasets are not among them), and taken to be as large for the others. Intervals are "
-            "t intervals with it, 95 %. That one spread fits all recipes is an assumption; "
-            f"Bartlett's test of it has p = {_spreads(main)}. Where it is small, intervals of high "
-            "recipes are too narrow and of low ones too wide: see the verdicts on logarithms.",
+            "datasets are not among them), no less than learner seeds alone give a mean, and taken "
+            "to be as large for all recipes. Intervals are t intervals with it, 95 %. That one "
+            "spread fits all recipes is an assumption; Bartlett's test of it has p = "
+            f"{_spreads(main)}. Where it is small, intervals of high recipes are too narrow and of "
+            "low ones too wide: see the verdicts on logarithms.",
             "- Whoever chooses the best of eight is lucky more often than whoever has one. Where "
             "the best of several recipes is compared, the interval allows for the choice on both "
             "sides, and `p` is the chance of as large an advantage where all are equal. One "

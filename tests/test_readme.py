@@ -68,6 +68,8 @@ def test_commands_exist(command, capsys):
                 main([rest[0], "--help"])
             told = capsys.readouterr().out
             assert all(word in told for word in rest[1:] if word.startswith("--"))
+    elif program == "mkdir":
+        assert arguments == ["-p", "runs"], "where papermill writes"
     else:
         assert program == "papermill"
         notebook, executed, *rest = arguments

@@ -8,6 +8,7 @@ from belib.report.captions import captions
 from belib.report.findings import NOT, NOT_RUN, REPRODUCED, UNDECIDED, Finding, Statement
 from belib.report.gather import commit_results
 from belib.report.study import Study, study
+from belib.report.summary import markdown_table
 from belib.report.tables import (
     Cell,
     Tables,
@@ -18,7 +19,7 @@ from belib.report.tables import (
     policies,
     spreads,
 )
-from belib.report.writing import markdown_table, readme
+from belib.report.writing import readme
 
 __all__ = [
     "NOT",

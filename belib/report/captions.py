@@ -1,9 +1,8 @@
 """Captions of the report's figures: the claim first, how to read it, n, seeds, bars, scale."""
 
-from belib.figures.style import learner_label, task_label
-from belib.report.findings import freedom
+from belib.figures.style import learner_label
+from belib.report.findings import freedom, spreads_in_words
 from belib.report.study import Study
-from belib.statistics import Noise
 
 
 def captions(found: Study) -> dict[str, str]:
@@ -19,7 +18,7 @@ def captions(found: Study) -> dict[str, str]:
         f"Intervals: 95 %, t, with the spread between datasets of one recipe pooled over those "
         f"collected more than once ({freedom(cells)})."
     )
-    apart = ", ".join(f"{task_label(c.name)} {_sd(c.between)} and {_sd(c.within)}" for c in cells)
+    apart = ", ".join(spreads_in_words(cells))
     clear = (found.advantages["low"] > 0).sum()
     return {
         "returns": (
@@ -52,7 +51,3 @@ def captions(found: Study) -> dict[str, str]:
             f"Dashed and dotted: doing nothing, and random actions. {size}"
         ),
     }
-
-
-def _sd(noise: Noise) -> str:
-    return f"{noise.sd:.0f}" if noise.df else "unknown"

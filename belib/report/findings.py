@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
@@ -37,6 +38,9 @@ ALL_EQUAL = "all recipes equal"
 """What a p-value is the chance under where the best of several was chosen."""
 
 NO_ORDER = "no correlation"
+
+Case = TypeVar("Case")
+"""A cell, or several."""
 
 NO_NOISE = "Two or more datasets of some recipe: without them there is no measure of luck."
 
@@ -124,9 +128,13 @@ def opposite(quantity: Quantity) -> Quantity:
 
 
 def on_all(
-    statement: Statement, cells: Sequence[Cell], quantity: Quantity, *, above: float = 0.0
+    statement: Statement,
+    cells: Sequence[Case],
+    quantity: Callable[[Case, float], Estimate],
+    *,
+    above: float = 0.0,
 ) -> str:
-    """The verdict on a statement that all cells should bear out.
+    """The verdict on a statement that all cells, or other cases, should bear out.
 
     Borne out where every cell's 95 % interval lies above `above`; refuted where one lies below, at
     a confidence that allows for as many tries as there are cells; undecided otherwise.
@@ -241,6 +249,21 @@ def by_domain(cells: Sequence[Cell], words: Callable[[Cell], str]) -> str:
 def freedom(cells: Sequence[Cell]) -> str:
     """The degrees of freedom of the spread between datasets, in words."""
     return f"{by_domain(cells, lambda cell: str(cell.noise.df))} degrees of freedom"
+
+
+def spreads_in_words(cells: Sequence[Cell]) -> list[str]:
+    """For each task the sd between datasets of one recipe, and between learner seeds on one."""
+    return [
+        f"{task_label(cell.name)} {number(cell.between.sd)} and {number(cell.within.sd)}"
+        for cell in cells
+    ]
+
+
+def number(value: float) -> str:
+    """Whole numbers from 10 on, two digits below; `unknown` for NaN."""
+    if np.isnan(value):
+        return "unknown"
+    return f"{value:.0f}" if abs(value) >= 10 else f"{value:.2g}"
 
 
 def on(holds: Sequence[bool]) -> str:

@@ -30,6 +30,7 @@ from belib.report.findings import (
     on_any,
     relevant,
     row,
+    spreads_in_words,
     times_as_many,
 )
 from belib.report.tables import Cell, exploring, plain, rescaled, side_by_side, unscaled
@@ -56,9 +57,7 @@ def spread(cells: Sequence[Cell]) -> Finding:
         return statement.not_run("two datasets of one recipe, and two learner seeds")
     quantity = lambda cell, c: spread_ratio(cell.between, cell.within, cell.seeds, confidence=c)  # noqa: E731
     rows = [row(c, "sd of datasets / of seeds", quantity(c, 1 - LEVEL), exploring) for c in there]
-    both = "; ".join(
-        f"{task_label(c.name)} {c.between.sd:.0f} and {c.within.sd:.0f}" for c in there
-    )
+    both = "; ".join(spreads_in_words(there))
     words = (
         f"Standard deviations of datasets' means, and of learner seeds on one dataset: {both}. "
         f"With {there[0].seeds} seeds a mean, equal datasets would have "
@@ -196,7 +195,8 @@ def learners_agree(cells: Sequence[Cell], others: Mapping[str, Sequence[Cell]]) 
     pairs = [each for each in pairs if len(each[2]) >= FEWEST_RECIPES]
     if not pairs:
         return statement.not_run(f"a second learner on {FEWEST_RECIPES} of the recipes")
-    found = [rank_correlation(*shared.to_numpy().T) for *_, shared in pairs]
+    quantity = lambda pair, c: rank_correlation(*pair[-1].to_numpy().T, confidence=c)  # noqa: E731
+    found = [quantity(pair, 1 - LEVEL) for pair in pairs]
     rows = [
         {
             **row(cell, f"Spearman's ρ with {learner_label(learner)}", each),
@@ -205,10 +205,7 @@ def learners_agree(cells: Sequence[Cell], others: Mapping[str, Sequence[Cell]]) 
         for (cell, learner, shared), each in zip(pairs, found, strict=True)
     ]
     words = f"The interval of ρ lies above zero {on([each.low > 0 for each in found])} cases."
-    strict = 1 - LEVEL / len(pairs)
-    against = [rank_correlation(*shared.to_numpy().T, confidence=strict) for *_, shared in pairs]
-    some = all(each.low > 0 for each in found), any(each.high < 0 for each in against)
-    verdict = YES if some[0] else NO if some[1] else UNDECIDED
+    verdict = on_all(statement, pairs, quantity)
     decide = "The other learners on all datasets." if verdict == UNDECIDED else ""
     sides = [each.value > 0 for each in found]
     return Finding(statement, verdict, words, decide, pd.DataFrame(rows), NO_ORDER, sides)

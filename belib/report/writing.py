@@ -2,7 +2,6 @@
 
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,22 +9,10 @@ import pandas as pd
 from belib import paths, results
 from belib.figures.style import learner_label, task_label
 from belib.report.captions import captions
-from belib.report.coverage_claims import COVERAGE_ALONE
-from belib.report.findings import (
-    LEVEL,
-    NO,
-    NOT,
-    NOT_RUN,
-    RELEVANT,
-    REPRODUCED,
-    UNDECIDED,
-    YES,
-    Finding,
-    freedom,
-    on,
-)
+from belib.report.findings import LEVEL, RELEVANT, Finding, freedom, number
 from belib.report.study import Study, study
-from belib.report.tables import Tables, exploring, load, means, ordered, policies
+from belib.report.summary import elsewhere, in_short, markdown_table, tasks, upper, verdicts
+from belib.report.tables import Tables, load, means, ordered, policies
 
 TEMPLATE = "measured.md"
 """What `README.md` says of the other measured tables, in the folder that holds them."""
@@ -61,9 +48,9 @@ def section(tables: Tables, folder: str) -> str:
         f"## The paper's claims at {tables.scale} scale",
         _made_of(main),
         "### In short",
-        _in_short(main),
-        _verdicts(main),
-        _elsewhere(main),
+        in_short(main),
+        verdicts(main),
+        elsewhere(main),
         "### How verdicts are given",
         _rules(main),
         "### The paper's claims, one by one",
@@ -131,99 +118,6 @@ def _others(main: Study) -> str:
     return f"Also {', '.join(said)}. " if said else ""
 
 
-def _in_short(main: Study) -> str:
-    """What a reader in a hurry takes away."""
-    counts = Counter(each.verdict for each in main.claims)
-    listed = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
-    lines = [f"Of {len(main.claims)} claims of the paper: {listed}."]
-    for verdict in (REPRODUCED, NOT, YES, NO):
-        own = [each.statement.text for each in main.findings if each.verdict == verdict]
-        lines += [f"- {_upper(verdict)}: {'; '.join(own)}"] if own else []
-    return "\n".join([*lines, *(f"- {each}" for each in (_level(main), _tops(main), _luck(main)))])
-
-
-def _level(main: Study) -> str:
-    """How much was learnt at all."""
-    floor, said = main.tables.floor(results.BASELINES[0]), []
-    for cell in main.cells:
-        mean = cell.units["value"].mean()
-        words = f"{task_label(cell.name)} {mean:.0f} (doing nothing {floor[cell.name]:.0f}"
-        if cell.name in results.PAPER_TABLE_1.index:
-            words += f", the paper's best BE {results.PAPER_TABLE_1.loc[cell.name, 'BE']:.0f}"
-        said.append(words + ")")
-    return f"How much was learnt, as the mean return over all datasets: {'; '.join(said)}."
-
-
-def _tops(main: Study) -> str:
-    """The recipe with the highest mean on each task."""
-    said = []
-    for cell in main.cells:
-        labels, groups = cell.groups(exploring)
-        place = int(groups.values.argmax())
-        words = f"{labels[place]} ({groups.values[place]:.0f}; datasets: {groups.counts[place]})"
-        said.append(f"{task_label(cell.name)} {words}")
-    return f"The highest means, which are the luckiest of many: {'; '.join(said)}."
-
-
-def _luck(main: Study) -> str:
-    """The spread that the paper's design has no measure of."""
-    sds = [(task_label(c.name), number(c.between.sd), number(c.within.sd)) for c in main.cells]
-    said = ", ".join(f"{name} {between} and {within}" for name, between, within in sds)
-    return (
-        "Collecting again with another seed moves a dataset's mean return, and learning again "
-        f"moves a policy's return, with standard deviations of {said}. Error bars over learner "
-        "seeds hold only the second."
-    )
-
-
-def _verdicts(main: Study) -> str:
-    """A line a statement: on how many tasks the estimate is on its side, and the verdict."""
-    rows = [
-        {
-            "statement": each.statement.text,
-            "estimate on its side": on(each.sides).removeprefix("on ") if each.sides else "",
-            "verdict": f"**{each.verdict}**",
-        }
-        for each in main.findings
-    ]
-    return markdown_table(pd.DataFrame(rows))
-
-
-def _elsewhere(main: Study) -> str:
-    """Where other returns decide otherwise: best evaluations, logarithms, other learners."""
-    options: dict[str, dict[str, Any]] = {
-        "best evaluation of a policy instead of its last, chosen by the returns it reports": {
-            "learner": main.learner,
-            "score": "best",
-        },
-    }
-    if (policies(main.tables, main.learner)["return"].dropna() > 0).all():
-        options["logarithms of returns, whose spread need not grow with their size"] = {
-            "learner": main.learner,
-            "logarithms": True,
-        }
-    names = [name for name in main.tables.learners if name != main.learner]
-    options |= {learner_label(name): {"learner": name} for name in names}
-    said = []
-    for name, option in options.items():
-        other = study(main.tables, **option)
-        tested = [each for each in other.findings if _is_tested(each)]
-        changed = [e for e in tested if e.verdict not in (main[e.statement.key].verdict, UNDECIDED)]
-        words = "; ".join(f"**{each.verdict}** is: {each.statement.text}" for each in changed)
-        fewer = [e for e in tested if e.verdict == UNDECIDED != main[e.statement.key].verdict]
-        words = words or ("no verdict is another" if tested else "without repeats, no intervals")
-        words += f"; {len(fewer)} are not decided" if fewer else ""
-        said.append(f"- {_upper(name)} ({_tasks(other)}; {len(tested)} tested): {words}.")
-    return "\n".join(["The same statements on other returns:", "", *said])
-
-
-def _is_tested(found: Finding) -> bool:
-    """Whether returns bear on a statement, with intervals; the order of parameters has none."""
-    if found.verdict == NOT_RUN or found.statement.key in COVERAGE_ALONE:
-        return False
-    return found.verdict != UNDECIDED or not len(found.rows) or found.rows["p"].notna().any()
-
-
 def _rules(main: Study) -> str:
     return "\n".join(
         [
@@ -246,7 +140,7 @@ def _rules(main: Study) -> str:
             "- In the tables, *datasets* are those of either side, all recipes together; *p* is "
             "the chance of as much under what stands in brackets. A small p under *all recipes "
             "equal* says that they are not, and not which is best.",
-            f"- *All tasks* are those that were run: {_tasks(main)}.",
+            f"- *All tasks* are those that were run: {tasks(main)}.",
             "- *Reproduced*: every task's interval lies on the claimed side of zero. *Not "
             "reproduced*: one task's lies on the other side, at a confidence that allows for the "
             "number of tasks. *Undecided*: neither; the data allow both. Each statement is tested "
@@ -260,10 +154,6 @@ def _rules(main: Study) -> str:
     )
 
 
-def _tasks(main: Study) -> str:
-    return ", ".join(task_label(cell.name) for cell in main.cells)
-
-
 def _spreads(main: Study) -> str:
     """The test of one spread for all recipes, a task each."""
     return ", ".join(f"{number(c.equal_spread)} ({task_label(c.name)})" for c in main.cells)
@@ -272,7 +162,7 @@ def _spreads(main: Study) -> str:
 def _finding(number: int, found: Finding) -> str:
     parts = [
         f"#### {number}. {found.statement.text}",
-        f"**{found.verdict.capitalize()}.** {found.words} ({_upper(found.statement.source)}.)",
+        f"**{found.verdict.capitalize()}.** {found.words} ({upper(found.statement.source)}.)",
         _rows(found) if len(found.rows) else "",
         f"*What would decide it:* {found.decide}" if found.decide else "",
     ]
@@ -328,9 +218,7 @@ def _domain_means(main: Study, domain: str) -> str:
 
 def _learners(tables: Tables) -> str:
     """Returns of all learners on each dataset that several learnt from; empty without any."""
-    found = [
-        policies(tables, name).assign(learner=f"{learner_label(name)}") for name in tables.learners
-    ]
+    found = [policies(tables, name).assign(learner=learner_label(name)) for name in tables.learners]
     rows = pd.concat(found)
     keys = ["task", "recipe", "dataset"]
     rows = rows[rows.groupby(keys)["learner"].transform("nunique") > 1]
@@ -368,24 +256,6 @@ def _provenance(tables: Tables, folder: str) -> str:
     )
 
 
-def markdown_table(table: pd.DataFrame) -> str:
-    """A table of words as Markdown."""
-    lines = [list(map(str, table.columns)), ["---"] * table.shape[1]]
-    lines += [[str(cell).replace("|", "\\|") for cell in row] for row in table.to_numpy()]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def number(value: float) -> str:
-    """Whole numbers from 10 on, two digits below; `unknown` for NaN."""
-    if np.isnan(value):
-        return "unknown"
-    return f"{value:.0f}" if abs(value) >= 10 else f"{value:.2g}"
-
-
 def _first(text: str) -> str:
     """The first sentence."""
     return text.partition(". ")[0]
-
-
-def _upper(text: str) -> str:
-    return text[:1].upper() + text[1:]

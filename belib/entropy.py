@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import entr, lambertw, logsumexp
 
+from belib.arrays import real_array, whole_number
 from belib.quadrature import Bounds, Density, Integral, integrate_density
 from belib.weighting import Identity, Prelec, check_positive, entropy_term, prelec_beta
 
@@ -45,7 +46,9 @@ def renyi_entropy(pmf: ArrayLike, *, q: float, axis: int = -1) -> NDArray[np.flo
     if abs(q - 1) < 0.1:  # sum p^q - 1 without its cancellation
         excess = pmf * np.expm1((q - 1) * np.where(pmf > 0, log_p, 0.0))
         return np.log1p(excess.sum(axis)) / (1 - q)
-    return logsumexp(q * log_p, axis=axis) / (1 - q)
+    peak = log_p.max(axis, keepdims=True)  # apart, since q log p may be beyond floats
+    rest = logsumexp(q * (log_p - peak), axis=axis)
+    return peak.squeeze(axis) * (q / (1 - q)) + rest / (1 - q)
 
 
 def behavioral_entropy(
@@ -78,8 +81,7 @@ def largest_admissible_alpha(n_outcomes: int) -> float:
     With L = log M and t = (log m / L)^alpha the entropy on m outcomes is m t exp(-L t) L, which
     equals L at t = -W(-L / m) / L, in Lambert's branch -1, on which t falls as alpha grows.
     """
-    if n_outcomes < 2:
-        raise ValueError(f"n_outcomes must be at least 2, got {n_outcomes}")
+    n_outcomes = whole_number("n_outcomes", n_outcomes, least=2)
     log_m, size = np.log(n_outcomes), np.arange(2, n_outcomes)
     size = size[size >= np.e * log_m]  # elsewhere m t exp(-L t) stays below 1 for all t
     t = -lambertw(-log_m / size, -1).real / log_m
@@ -158,22 +160,32 @@ def differential_renyi_entropy(density: Density, bounds: Bounds, *, q: float) ->
     if q == 1:
         return differential_shannon_entropy(density, bounds)
     check_positive("q", q)
-    integral, error = integrate_density(
-        density,
-        bounds,
-        lambda log_f, log_dx: np.exp(q * log_f + log_dx),
-        label=f"the integral of density^{q}",
-    )
-    return Integral(float(np.log(integral) / (1 - q)), error / abs(integral * (1 - q)))
+    y = 1 - q
+
+    def power(log_f: NDArray, log_dx: NDArray) -> NDArray:
+        return np.exp(q * log_f + log_dx)
+
+    def excess(log_f: NDArray, log_dx: NDArray) -> NDArray:  # (f^q - f) / (1 - q), for q near 1
+        f = np.exp(log_f + log_dx)
+        near = f * np.expm1(-y * np.where(f > 0, log_f, 0.0)) / y
+        return np.where(np.abs(y * log_f) < 1, near, (power(log_f, log_dx) - f) / y)
+
+    term = excess if abs(y) < 0.1 else power
+    label = f"the integral of density^{q}"
+    integral, error = integrate_density(density, bounds, term, label=label)
+    if term is excess:
+        return Integral(float(np.log1p(y * integral) / y), error / (1 + y * integral))
+    return Integral(float(np.log(integral) / y), error / abs(integral * y))
 
 
 def _checked_pmf(pmf: ArrayLike, axis: int) -> NDArray[np.float64]:
-    pmf = np.asarray(pmf, dtype=np.float64)
+    """The pmf with a sum of 1 to the last digit, which float32's does not have."""
+    pmf = real_array("pmf", pmf, finite=False)
     if not (pmf >= 0).all():
         raise ValueError(f"pmf must be at least 0 everywhere, got {pmf[~(pmf >= 0)].flat[0]}")
-    total = pmf.sum(axis)
+    total = pmf.sum(axis, keepdims=True)
     if not (np.abs(total - 1) < 1e-6).all():
         raise ValueError(
             f"pmf must sum to 1 along axis {axis}, got {total.flat[np.argmax(np.abs(total - 1))]}"
         )
-    return pmf
+    return pmf / total

@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
+from belib.arrays import real_array, whole_number
 from belib.weighting import Prelec, entropy_term, prelec_beta
 
 
@@ -20,9 +21,12 @@ def maximizing_pmf(
     >>> maximizing_pmf(6, alpha=5.0).round(3)
     array([0.2, 0.2, 0.2, 0.2, 0.2, 0. ])
     """
+    n_outcomes = whole_number("n_outcomes", n_outcomes, least=2)
     weighting = Prelec(alpha, prelec_beta(alpha, n_outcomes))
     uniform = np.full(n_outcomes, 1 / n_outcomes)
-    start = uniform if start is None else np.asarray(start, dtype=np.float64)
+    start = uniform if start is None else real_array("start", start, ndim=1)
+    if len(start) != n_outcomes:
+        raise ValueError(f"start must have n_outcomes = {n_outcomes} entries, got {len(start)}")
     rank = np.argsort(np.argsort(-start, kind="stable"))
     parts = [np.where(rank < m, 1.0, 0.02) for m in range(1, n_outcomes)]
 

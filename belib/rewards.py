@@ -1,8 +1,9 @@
 """Intrinsic rewards: what an exploring agent is paid, as functions of neighbour distances.
 
 `distance` is R >= 0 of any shape: a tensor, an array or what numpy makes one of. The reward has its
-shape, kind and precision; where R is NaN it is NaN. In APT, R is the mean distance to
-the k nearest neighbours in representation space.
+shape, kind and precision (float32 for less); where R is NaN it is NaN. In APT, R is the mean
+distance to the k nearest neighbours in representation space. Arrays are checked (ValueError for
+what is masked, negative or no real number); tensors only for a floating-point type.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from belib.knn import is_tensor
+from belib.arrays import floats, is_tensor
 from belib.weighting import check_positive, prelec_beta
 
 if TYPE_CHECKING:  # torch takes seconds to import, and arrays can do without it
@@ -96,14 +97,13 @@ def peak_distance(*, alpha: float, beta: float) -> float:
     if alpha <= 1:
         return math.inf
 
-    def slope(log: float) -> float:
-        return log / -math.expm1(-log) - alpha * (beta * log**alpha - 1)
+    def slope(log_l: float) -> float:
+        log, power = math.exp(log_l), math.exp(min(alpha * log_l, 700.0))
+        return log / -math.expm1(-log) - alpha * (beta * power - 1)
 
-    high = 1.0
-    while slope(high) > 0:
-        high *= 2
-    log = brentq(slope, 1e-9, high)
-    return math.expm1(log) if log < 700 else math.inf
+    largest = math.log(700.0)  # where L is the logarithm of the largest float
+    root = brentq(slope, -690.0, largest) if slope(largest) < 0 else math.inf
+    return math.expm1(math.exp(root)) if root < largest else math.inf
 
 
 class SignedLog(NamedTuple, Generic[Distance]):
@@ -151,9 +151,14 @@ def _library(distance: object) -> tuple[Any, Any]:
     if is_tensor(distance):
         import torch
 
-        return torch, distance
-    array = np.asarray(distance)
-    return np, array if array.dtype.kind == "f" else array.astype(np.float64)
+        if not distance.is_floating_point():
+            raise ValueError(f"distance must be of a floating-point type, got {distance.dtype}")
+        return torch, distance.float() if distance.element_size() < 4 else distance
+    array = floats("distance", distance)
+    array = array.astype(np.float32) if array.itemsize < 4 else array
+    if (array < 0).any():
+        raise ValueError(f"distance must be at least 0, got {array[array < 0].flat[0]}")
+    return np, array
 
 
 class Objective(NamedTuple):

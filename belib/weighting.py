@@ -6,6 +6,7 @@ k-NN estimators keep a finite mean.
 """
 
 import math
+import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
+
+from belib.arrays import real_array
 
 EXTENSIONS = ("identity", "odd")
 SHANNON_KHINCHIN = ("continuity", "maximality", "expansibility")
@@ -33,9 +36,13 @@ def prelec_beta(alpha: float, n_outcomes: float) -> float:
     1.0
     """
     check_positive("alpha", alpha)
+    check_positive("n_outcomes", n_outcomes)
     if n_outcomes < 2:
         raise ValueError(f"n_outcomes must be at least 2, got {n_outcomes}")
-    return math.log(n_outcomes) ** (1 - alpha)
+    beta = float(np.power(math.log(n_outcomes), 1.0 - alpha))
+    if not 0 < beta < math.inf:
+        raise ValueError(f"alpha must give beta within floats, got {alpha}: beta is {beta}")
+    return beta
 
 
 def prelec_weight(
@@ -72,7 +79,7 @@ class Weighting(ABC):
 
     def __call__(self, p: ArrayLike) -> NDArray[np.float64]:
         """w(p), elementwise. Raises ValueError where p is negative or NaN."""
-        p = np.asarray(p, dtype=np.float64)
+        p = real_array("p", p, finite=False)
         if not (p >= 0).all():
             raise ValueError(f"p must be at least 0 everywhere, got {p[~(p >= 0)].flat[0]}")
         with np.errstate(divide="ignore", over="ignore"):
@@ -100,7 +107,7 @@ class Prelec(Weighting):
             raise ValueError(f"extension must be one of {EXTENSIONS}, got {self.extension!r}")
 
     def log(self, log_p: ArrayLike) -> NDArray[np.float64]:
-        log_p = np.asarray(log_p, dtype=np.float64)
+        log_p = real_array("log_p", log_p, finite=False)
         with np.errstate(over="ignore"):
             bent = self.beta * np.sign(log_p) * np.abs(log_p) ** self.alpha
         return bent if self.extension == "odd" else np.where(log_p > 0, log_p, bent)
@@ -110,8 +117,11 @@ class Prelec(Weighting):
 
     @property
     def fixed_point(self) -> float:
-        """The p in (0, 1) of w(p) = p; NaN for alpha = 1, where there is none or all are."""
-        if self.alpha == 1:
+        """The p in (0, 1) of w(p) = p; NaN for alpha = 1, where there is none or all are.
+
+        NaN within 1e-9 of 1 too, where it depends on digits that beta does not have.
+        """
+        if abs(self.alpha - 1) < 1e-9:
             return math.nan
         return math.exp(-(np.float64(self.beta) ** (1 / (1 - self.alpha))))
 
@@ -138,7 +148,7 @@ class TverskyKahneman(Weighting):
         return np.where(log_p > 0, log_p, self.gamma * log_p - both / self.gamma)
 
     def inverse(self, w: ArrayLike) -> NDArray[np.float64]:
-        w = np.asarray(w, dtype=np.float64)
+        w = real_array("w", w, finite=False)
         low, high = np.full(w.shape, -1e4), np.full(w.shape, 1e2)
         target = logit(np.minimum(w, 1))
         for _ in range(100):  # no closed form: bisection of the log odds of p
@@ -182,7 +192,7 @@ class Power(Weighting):
         check_positive("exponent", self.exponent)
 
     def log(self, log_p: ArrayLike) -> NDArray[np.float64]:
-        return self.exponent * np.asarray(log_p, dtype=np.float64)
+        return self.exponent * real_array("log_p", log_p, finite=False)
 
     def inverse(self, w: ArrayLike) -> NDArray[np.float64]:
         return Power(1 / self.exponent)(w)
@@ -195,7 +205,7 @@ class Identity(Weighting):
     axioms: ClassVar[tuple[str, ...]] = SHANNON_KHINCHIN
 
     def log(self, log_p: ArrayLike) -> NDArray[np.float64]:
-        return np.array(log_p, dtype=np.float64)
+        return real_array("log_p", log_p, finite=False).copy()
 
     def inverse(self, w: ArrayLike) -> NDArray[np.float64]:
         return self(w)
@@ -212,18 +222,18 @@ def entropy_term(
         if isinstance(weighting, Weighting):
             log_w = weighting.log(log_p)
         else:
-            log_w = np.log(weighting(np.exp(log_p)))
+            log_w = np.log(real_array("weighting(p)", weighting(np.exp(log_p)), finite=False))
         return np.where(log_w == -np.inf, 0.0, -log_w * np.exp(log_w - log_divisor))
 
 
 def check_positive(name: str, value: float) -> None:
-    """Raise ValueError unless `value` is positive and finite."""
-    if not 0 < value < math.inf:
+    """Raise ValueError unless `value` is a positive and finite number."""
+    if not isinstance(value, numbers.Real) or not 0 < value < math.inf:
         raise ValueError(f"{name} must be positive and finite, got {value}")
 
 
 def _log_odds_pair(log_p: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """log p and log(1 - p), the latter -inf from p = 1 on."""
-    log_p = np.asarray(log_p, dtype=np.float64)
+    log_p = real_array("log_p", log_p, finite=False)
     with np.errstate(divide="ignore"):
         return log_p, np.log(-np.expm1(np.minimum(log_p, 0.0)))

@@ -15,8 +15,9 @@ from packaging.specifiers import SpecifierSet
 from belib.paths import ROOT
 
 FLOORS = (
+    {"arrays"},
     {"weighting", "paths", "streams", "machine", "statistics", "fast_rewards"},
-    {"knn"},
+    {"knn", "tables"},
     {"quadrature", "estimators", "rewards"},
     {"entropy", "convergence", "config"},
     {"envs", "networks", "runs", "replay", "results"},

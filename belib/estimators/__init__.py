@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import digamma, gammaln, logsumexp
+from scipy.special import digamma, factorial, gammaln, polygamma
 
+from belib.arrays import whole_number
 from belib.estimators.sample import Array, Estimate, Sample, Support, log_ball, neighbours, twiced
 from belib.weighting import Prelec, entropy_term
 
@@ -85,19 +86,39 @@ def renyi_entropy_knn(
     the linear parts, whose mean is the value. Other arguments, result and errors are those of
     `generalized_behavioral_entropy_knn`.
     """
+    k, y = whole_number("k", k, least=1), 1 - q
     if not 0 < q < k + 1:
         raise ValueError(f"q must be above 0 and below k + 1 = {k + 1}, got {q}")
     sample = Sample(samples, k, "iterated", reference_volume, support, duplicates, seed)
-    if q == 1:
+    if y == 0:
         return sample.estimate(lambda u: u)
-    constant = (1 - q) * digamma(k) + gammaln(k) - gammaln(k + 1 - q)
 
     def local(u: Array) -> Array:
-        log_power = (1 - q) * u + constant
-        log_mean = logsumexp(log_power, axis=-1, keepdims=True) - math.log(u.shape[-1])
-        return (log_mean + np.expm1(log_power - log_mean)) / (1 - q)
+        log_power = y * u + _log_gamma_ratio(k, y)
+        log_mean = _log_mean_exp(log_power)
+        return (log_mean + np.expm1(log_power - log_mean)) / y
 
     return sample.estimate(local)
+
+
+def _log_gamma_ratio(k: int, y: float) -> float:
+    """y psi(k) + log Gamma(k) - log Gamma(k + y), whose parts cancel near 0: there by its series.
+
+    The n-th term of the series is at most |y|^(n + 1) for k = 1, and less for larger k.
+    """
+    if abs(y) > 0.1:
+        return y * digamma(k) + gammaln(k) - gammaln(k + y)
+    n = np.arange(1, 17)
+    return -float((polygamma(n, k) * y ** (n + 1) / factorial(n + 1)).sum())
+
+
+def _log_mean_exp(x: Array) -> Array:
+    """log mean exp(x) over the last axis, which is kept; precise where all x are near 0."""
+    peak = x.max(-1, keepdims=True)
+    excess = np.expm1(x - peak).mean(-1, keepdims=True)
+    return peak + np.where(
+        excess > -0.5, np.log1p(excess), np.log(np.exp(x - peak).mean(-1, keepdims=True))
+    )
 
 
 def behavioral_entropy_knn(

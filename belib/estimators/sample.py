@@ -4,11 +4,13 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import digamma, gammaln
 
+from belib.arrays import real_array, whole_number
 from belib.knn import knn_distances
 from belib.weighting import check_positive
 
@@ -39,10 +41,14 @@ class Estimate:
     k: int
     d: int
     share_above_one: float
-    _subsample: Callable[[], float] = field(repr=False)
+    _subsample: Callable[[], float] | None = field(repr=False)
 
     def __float__(self) -> float:
         return self.value
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy in another process needs: all numbers, and not the samples."""
+        return {**vars(self), "standard_error": self.standard_error, "_subsample": None}
 
     @cached_property
     def standard_error(self) -> float:
@@ -52,7 +58,7 @@ class Estimate:
         knows nothing of bias, and assumes a variance that falls as 1/n; NaN where n < 8 k. Local
         values are dependent: their deviation over root n would be up to 20 % too small.
         """
-        return self._subsample()
+        return self._subsample() if self._subsample else math.nan
 
 
 class Sample:
@@ -120,13 +126,14 @@ def neighbours(
             )
         if duplicates == "jitter":
             noise = np.random.default_rng(seed).normal(size=points.shape)
-            distinct = points + _JITTER * points.std(0) * noise
+            unit = np.abs(points).max(0)  # since squares may overflow
+            distinct = points + _JITTER * (points / unit).std(0) * unit * noise
         return neighbours(distinct, k, "raise", seed, metric)
     return points, distances[:, -1]
 
 
 def _checked(samples: ArrayLike, k: int) -> Array:
-    points = np.asarray(samples, dtype=np.float64)
+    points = real_array("samples", samples, finite=False)
     points = points[:, None] if points.ndim == 1 else points
     if points.ndim != 2 or points.shape[1] == 0:
         raise ValueError(f"samples must have shape (n, d) or (n,), got {points.shape}")
@@ -136,7 +143,7 @@ def _checked(samples: ArrayLike, k: int) -> Array:
             f"samples must be finite, got NaN or inf in {bad.sum()} of {len(points)} rows, "
             f"first in row {bad.argmax()}"
         )
-    if not 1 <= k < len(points):
+    if not 1 <= whole_number("k", k, least=-math.inf) < len(points):
         raise ValueError(f"k must be at least 1 and below n = {len(points)} samples, got {k}")
     constant = np.flatnonzero(np.ptp(points, axis=0) == 0)
     if len(constant):
@@ -152,7 +159,9 @@ def log_ball(points: Array, distances: Array, support: Support | None) -> Array:
     d = points.shape[1]
     if support is None:
         return d * np.log(distances) + d / 2 * math.log(math.pi) - gammaln(d / 2 + 1)
-    low, high = (np.broadcast_to(np.asarray(side, dtype=np.float64), d) for side in support)
+    low, high = (np.broadcast_to(real_array("support", side, finite=False), d) for side in support)
+    if not (low < high).all():
+        raise ValueError(f"support must be (low, high) with low < high, got {support}")
     outside = ((points < low) | (points > high)).any(1).sum()
     if outside:
         raise ValueError(f"samples must lie in support {support}, but {outside} do not")

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from belib.arrays import real_array
 from belib.quadrature.rays import Array, Rays, Term, finite_rule, reach
 
 Density = Callable[[Array], ArrayLike]
@@ -57,8 +58,8 @@ def integrate_density(
     Raises ValueError where the integral is infinite, where it cannot be resolved to 1e-8, and where
     `density` does not integrate to 1 over `bounds`.
     """
-    box = np.asarray(bounds, dtype=np.float64).reshape(len(bounds), -1).T
-    if len(bounds) not in _STEPS or box.shape[0] != 2 or not (box[0] < box[1]).all():
+    box = real_array("bounds", bounds, ndim=2, finite=False).T
+    if box.shape not in ((2, 1), (2, 2)) or not (box[0] < box[1]).all():
         raise ValueError(f"bounds must be 1 or 2 pairs low < high, got {bounds}")
     with np.errstate(all="ignore"):
         value, error, mass, lost = _converged(_log_density(density, *box), box, term, level, label)
@@ -111,7 +112,7 @@ def _log_density(density: Density, low: Array, high: Array) -> Callable:
 
     def log_f(x: Array) -> Array:
         points = np.clip(x, low, high).reshape(-1, x.shape[-1])
-        value = np.asarray(density(points), dtype=np.float64)
+        value = real_array("density", density(points), finite=False)
         if value.size != len(points):
             raise ValueError(
                 f"density must map an array (..., d) to (...), got {value.shape} for an array "

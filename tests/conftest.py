@@ -3,8 +3,9 @@ import shutil
 import numpy as np
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
-from belib import datasets
+from belib import datasets, machine
 from belib.config import OfflineConfig, PretrainConfig
 from belib.envs import Environment, TaskRewards, primal_task
 
@@ -12,9 +13,43 @@ SMALL = {"scale": "test", "hidden_dim": 16, "batch_size": 16}
 
 
 @pytest.fixture(autouse=True)
-def one_thread():
-    """Small products gain nothing from threads, and bits depend on their number."""
+def the_same_everywhere(request):
+    """No test depends on the number of threads, on earlier tests' draws or, unmarked, on a card."""
     torch.set_num_threads(1)
+    torch.manual_seed(0)
+    on_card = request.node.get_closest_marker("card")
+    if on_card and not torch.cuda.is_available():
+        pytest.skip("needs a CUDA card")
+    with pytest.MonkeyPatch.context() as patch:
+        if not on_card:
+            patch.setattr(torch.cuda, "is_available", lambda: False)
+            patch.setattr(torch.cuda, "device_count", lambda: 0)
+            patch.setenv("CUDA_VISIBLE_DEVICES", "")  # of processes that a test starts
+        yield
+
+
+class OtherSums(TorchDispatchMode):
+    """A processor that sums float32 products in another order at torch's setting `medium`.
+
+    So do AMD's with AVX-512; on many others both settings give the same bits.
+    """
+
+    PRODUCTS = ("mm", "bmm", "addmm", "baddbmm")
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        product = function.overloadpacket.__name__ in self.PRODUCTS
+        medium = torch.get_float32_matmul_precision() == "medium"
+        if product and medium and args[-1].dtype == torch.float32:
+            return function(*(x.double() for x in args), **(kwargs or {})).float()
+        return function(*args, **(kwargs or {}))
+
+
+@pytest.fixture(params=["highest", "medium"])
+def float32_products(request):
+    """Each answer of `machine.fastest_float32`, where it makes a difference to the bits."""
+    with pytest.MonkeyPatch.context() as patch, OtherSums():
+        patch.setattr(machine, "fastest_float32", lambda: request.param)
+        yield
 
 
 @pytest.fixture

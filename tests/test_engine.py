@@ -24,7 +24,6 @@ OBS, ACTION, SKILLS, SEEDS = 5, 2, 3, (0, 1)
 CPU = torch.device("cpu")
 COLLECTORS = {"behavioral": APT, "rnd": RND, "smm": SMM, "task": DDPG}
 NAMES = [*LEARNERS, *COLLECTORS]
-needs_card = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA card")
 
 
 def make(name, **changes):
@@ -61,6 +60,7 @@ def check_equal(one, two):
         assert torch.equal(two[key], value), key
 
 
+@pytest.mark.usefixtures("float32_products")
 @pytest.mark.parametrize("name", NAMES)
 def test_steps_of_the_engine_are_plain_updates(name):
     learner, replay, draws = make(name)
@@ -80,7 +80,8 @@ def test_steps_of_the_engine_are_plain_updates(name):
 class Recording(TorchDispatchMode):
     """A step's kernels with their memory, to be run again without Python, as a CUDA graph is.
 
-    Every kernel writes where it wrote first. What no graph can hold is refused.
+    Every kernel writes where it wrote first, and is the one that was chosen then, whatever torch is
+    set to meanwhile. What no graph can hold is refused.
     """
 
     REFUSED = ("_local_scalar_dense", "nonzero", "normal", "uniform", "random", "is_nonzero")
@@ -102,14 +103,18 @@ class Recording(TorchDispatchMode):
             for t in tree_leaves(result)
         ]
         if function._schema.is_mutable or any(t is not None for t in fresh):
-            self.kernels.append((function, args, kwargs or {}, fresh))
+            setting = torch.get_float32_matmul_precision()
+            self.kernels.append((setting, function, args, kwargs or {}, fresh))
         return result
 
     def replay(self):
-        for function, args, kwargs, outputs in self.kernels:
+        before = torch.get_float32_matmul_precision()
+        for setting, function, args, kwargs, outputs in self.kernels:
+            torch.set_float32_matmul_precision(setting)
             for kept, found in zip(outputs, tree_leaves(function(*args, **kwargs)), strict=True):
                 if kept is not None:
                     kept.copy_(found)
+        torch.set_float32_matmul_precision(before)
 
 
 def is_tensor(x):
@@ -143,16 +148,22 @@ def replayed(recording):
     recording.replay()
 
 
+def as_captured_on_a_card(monkeypatch):
+    for name in ("_on_card", "_captured"):
+        monkeypatch.setattr(knn, name, lambda x: True)
+
+
+@pytest.mark.usefixtures("float32_products")
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 @pytest.mark.parametrize("name", NAMES)
 def test_a_captured_step_is_the_step(name, precision, monkeypatch):
     """All that changes from step to step is in memory that stays: nothing is in Python's hands."""
-    monkeypatch.setattr(knn, "_on_card", lambda x: True)
+    as_captured_on_a_card(monkeypatch)
     eager, captured = (engine_of(name, precision=precision) for _ in range(2))
-    for _ in range(8):
+    for _ in range(6):
         eager.step()
     monkeypatch.setattr(engine, "capture", record)
-    for _ in range(8):
+    for _ in range(6):
         captured.step()
     check_equal(eager.learner.state_dict(), captured.learner.state_dict())
     check_equal(eager.latest(), captured.latest())
@@ -173,7 +184,7 @@ def test_a_step_that_waits_for_numbers_cannot_be_captured(monkeypatch):
 def test_a_step_stays_on_its_device(name, convention, monkeypatch):
     """On torch's device without numbers: nothing is taken from the CPU, nothing waited for."""
     conventions = ("exorl", "standard") if name in LEARNERS else ("urlb", "corrected")
-    monkeypatch.setattr(knn, "_on_card", lambda x: True)
+    as_captured_on_a_card(monkeypatch)
     for module in (machine, actor_critic):  # autocast does not know the device
         monkeypatch.setattr(module, "products", lambda *_: contextlib.nullcontext())
     learner, replay, draws = make(name, convention=conventions[convention])
@@ -209,7 +220,7 @@ def from_the_cpu(self, numbers, distribution, fill=Streams.fill):
     return numbers.copy_(fill(self, torch.empty(numbers.shape), distribution))
 
 
-@needs_card
+@pytest.mark.card
 @pytest.mark.parametrize("precision", ["float32", "tf32", "bfloat16"])
 @pytest.mark.parametrize("name", NAMES)
 def test_on_a_card_the_graph_is_the_step(name, precision, monkeypatch):
@@ -224,7 +235,7 @@ def test_on_a_card_the_graph_is_the_step(name, precision, monkeypatch):
     check_equal(eager.latest(), captured.latest())
 
 
-@needs_card
+@pytest.mark.card
 @pytest.mark.parametrize("name", NAMES)
 def test_a_card_learns_what_a_cpu_learns(name, monkeypatch):
     monkeypatch.setattr(Streams, "fill", from_the_cpu)
@@ -237,7 +248,7 @@ def test_a_card_learns_what_a_cpu_learns(name, monkeypatch):
         torch.testing.assert_close(found[key], value, rtol=1e-3, atol=1e-4, msg=key)
 
 
-@needs_card
+@pytest.mark.card
 def test_a_cards_state_continues_on_a_cpu():
     on_card, on_cpu = (engine_of("td3", torch.device(kind)) for kind in ("cuda", "cpu"))
     for _ in range(5):

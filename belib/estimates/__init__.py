@@ -57,7 +57,7 @@ def estimate(
 ) -> Estimate:
     """What a call of `pretrain` or `train_offline` with these configs is expected to take.
 
-    It is meant for a machine that is otherwise idle, and right within a factor of 1.5 there.
+    It is meant for a machine that is otherwise idle, and mostly right within a factor of 1.5 there.
 
     Args:
         configs: one config, or the members of one call.

@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import platform
 import signal
+import time
 
 import pytest
 import torch
@@ -81,16 +82,16 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path):
 
 
 def test_a_checkpoint_says_what_it_cost(tmp_path):
+    begun = time.monotonic()
     saved = runs.save_checkpoint([tmp_path], {"weights": torch.zeros(1000), "step": 3})
     assert saved.size == (tmp_path / "checkpoint.pt").stat().st_size > 4000
-    assert 0 < saved.seconds < 10
+    assert 0 < saved.seconds <= time.monotonic() - begun
 
 
-def test_a_checkpoint_loads_safely_and_on_the_cpu(tmp_path):
+@pytest.mark.parametrize("kind", ["cpu", pytest.param("cuda", marks=pytest.mark.card)])
+def test_a_checkpoint_loads_safely_and_on_the_cpu(tmp_path, kind):
     """Tensors and plain values only; those of a GPU come to the CPU."""
-    weights = torch.arange(3.0)
-    if torch.cuda.is_available():
-        weights = weights.cuda()
+    weights = torch.arange(3.0, device=kind)
     runs.save_checkpoint([tmp_path], {"weights": weights, "step": 3})
     state = runs.open_folders([tmp_path], [PretrainConfig(scale="test")])
     assert state["weights"].device.type == "cpu"

@@ -21,23 +21,27 @@ from belib.statistics import (
     spread_ratio,
 )
 
-RNG = np.random.default_rng(0)
+
+@pytest.fixture
+def rng():
+    """A test's own numbers, whichever tests ran before it."""
+    return np.random.default_rng(0)
 
 
-def test_the_interquartile_mean_is_that_of_the_middle_half():
+def test_the_interquartile_mean_is_that_of_the_middle_half(rng):
     """rliable: 25 % trimmed mean over runs and tasks together."""
     runs = [np.array([0.0, 1, 2, 3]), np.array([4.0, 5, 6, 700])]
     assert interquartile_mean(runs) == np.mean([2, 3, 4, 5])
-    scores = RNG.normal(size=(5, 4))  # rliable's layout: runs x tasks
+    scores = rng.normal(size=(5, 4))  # rliable's layout: runs x tasks
     expected = stats.trim_mean(scores, 0.25, axis=None)
     assert interquartile_mean(list(scores.T)) == pytest.approx(expected)
     assert np.isnan(interquartile_mean([np.array([])]))
 
 
-def test_the_probability_of_improvement_counts_pairs():
+def test_the_probability_of_improvement_counts_pairs(rng):
     """rliable: Mann-Whitney's U over the number of pairs, averaged over tasks."""
-    runs = [RNG.normal(size=5), RNG.integers(0, 3, 6).astype(float)]
-    others = [RNG.normal(size=4), RNG.integers(0, 3, 5).astype(float)]
+    runs = [rng.normal(size=5), rng.integers(0, 3, 6).astype(float)]
+    others = [rng.normal(size=4), rng.integers(0, 3, 5).astype(float)]
     by_hand, by_scipy = [], []
     for x, y in zip(runs, others, strict=True):
         pairs = [1.0 * (a > b) + 0.5 * (a == b) for a, b in itertools.product(x, y)]
@@ -66,12 +70,12 @@ def test_the_bootstrap_of_one_task_is_one_over_seeds():
     assert bootstrap([seeds], mean) == bootstrap([seeds], mean), "seeded"
 
 
-def test_the_interval_covers_what_it_should():
+def test_the_interval_covers_what_it_should(rng):
     """Of 200 samples of 10 runs in 3 tasks, about 95 % of the intervals hold the true mean."""
     mean = lambda runs: np.concatenate(runs, -1).mean(-1)  # noqa: E731
     covered = []
     for _ in range(200):
-        runs = [RNG.normal(level, 1, 10) for level in (0, 5, 10)]
+        runs = [rng.normal(level, 1, 10) for level in (0, 5, 10)]
         low, high = bootstrap(runs, mean, repetitions=500)
         covered.append(low < 5 < high)
     assert 0.88 < np.mean(covered) < 0.99
@@ -100,8 +104,8 @@ def test_noise_is_pooled_within_groups_and_single_repetitions_tell_nothing():
     assert np.isnan(sd_interval(nothing)).all()
 
 
-def test_a_contrast_of_two_groups_is_the_t_test():
-    one, two = RNG.normal(1, 1, 4), RNG.normal(0, 1, 6)
+def test_a_contrast_of_two_groups_is_the_t_test(rng):
+    one, two = rng.normal(1, 1, 4), rng.normal(0, 1, 6)
     found = contrast(groups(one, two)[0], np.array([1.0, -1.0]), groups(one, two)[1])
     expected = stats.ttest_ind(one, two)
     interval = expected.confidence_interval()
@@ -112,10 +116,10 @@ def test_a_contrast_of_two_groups_is_the_t_test():
     assert np.isnan([alone.low, alone.high, alone.p]).all()
 
 
-def test_one_other_group_gives_dunnetts_lower_end_and_students_upper_end():
+def test_one_other_group_gives_dunnetts_lower_end_and_students_upper_end(rng):
     """scipy integrates what is simulated here; 3 % are the simulation's and the integration's."""
-    arrays = [RNG.normal(level, 1, 5) for level in (0.0, 0.3, 1.5, 0.2)]
-    control = RNG.normal(0, 1, 5)
+    arrays = [rng.normal(level, 1, 5) for level in (0.0, 0.3, 1.5, 0.2)]
+    control = rng.normal(0, 1, 5)
     means, _ = groups(*arrays)
     _, noise = groups(*arrays, control)
     found = best_against_best(means, groups(control)[0], noise)
@@ -138,12 +142,12 @@ def test_the_best_of_eight_equal_groups_is_above_one_eight_times_in_nine():
     ("ours", "others"),
     [([0] * 8, [0]), ([0] * 8, [0] * 5), ([0] * 8, [0, -9, -9]), ([0, -9, -9], [0] * 5)],
 )
-def test_intervals_of_the_best_hold_although_the_best_was_chosen(ours, others):
+def test_intervals_of_the_best_hold_although_the_best_was_chosen(ours, others, rng):
     """800 experiments whose best ones are equal: 2.5 % a side, and 3 standard errors, miss zero."""
     below, above = [], []
     for _ in range(800):
-        noise = pooled_noise(RNG.normal(size=(3, 3)))
-        sides = [Means(RNG.normal(each), np.ones(len(each), int)) for each in (ours, others)]
+        noise = pooled_noise(rng.normal(size=(3, 3)))
+        sides = [Means(rng.normal(each), np.ones(len(each), int)) for each in (ours, others)]
         found = best_against_best(*sides, noise)
         below.append(found.high < 0)
         above.append(found.low > 0)
@@ -159,16 +163,16 @@ def test_repetitions_that_are_needed_are_enough():
     assert -best_against_best(*fewer, known).low > 40 * 0.98
 
 
-def test_jumps_are_one_for_luck_and_large_for_jumps():
+def test_jumps_are_one_for_luck_and_large_for_jumps(rng):
     ratios, p = [], []
     for _ in range(100):
-        noise = pooled_noise(RNG.normal(size=(3, 3)))
-        found = jumps(Means(RNG.normal(size=5), np.ones(5, int)), noise)
+        noise = pooled_noise(rng.normal(size=(3, 3)))
+        found = jumps(Means(rng.normal(size=5), np.ones(5, int)), noise)
         ratios.append(found[0] * noise.sd**2)
         p.append(found[1])
     assert np.mean(ratios) == pytest.approx(1, abs=0.25)
     assert np.mean(np.array(p) < 0.05) < 0.11
-    noise = pooled_noise(RNG.normal(size=(3, 3)))
+    noise = pooled_noise(rng.normal(size=(3, 3)))
     assert jumps(Means(np.array([0, 9.0, 0, 9, 0]), np.ones(5, int)), noise)[1] < 0.01
 
 
@@ -183,8 +187,8 @@ def test_the_order_of_a_line_is_one_of_two_among_all():
     assert order_test(long)[1] < 0.001
 
 
-def test_the_part_of_groups_in_the_spread_has_the_f_test():
-    arrays = RNG.normal(size=(4, 5)) + RNG.normal(size=(4, 1)) * 2
+def test_the_part_of_groups_in_the_spread_has_the_f_test(rng):
+    arrays = rng.normal(size=(4, 5)) + rng.normal(size=(4, 1)) * 2
     within = pooled_noise(arrays)
     between = pooled_noise([arrays.mean(1)])
     found = spread_ratio(between, within, 5)
@@ -193,9 +197,9 @@ def test_the_part_of_groups_in_the_spread_has_the_f_test():
     assert spread_ratio(Noise(0.1, 3), Noise(1.0, 16), 5).value == 0, "less than seeds alone give"
 
 
-def test_rank_correlations_have_intervals():
+def test_rank_correlations_have_intervals(rng):
     x = np.arange(20.0)
-    found = rank_correlation(x, x + RNG.normal(0, 8, 20))
+    found = rank_correlation(x, x + rng.normal(0, 8, 20))
     assert found.low < found.value < found.high
     assert found.value == pytest.approx(stats.spearmanr(x, x).statistic, abs=0.5)
     assert rank_correlation(x, -x).high < -0.9

@@ -1,11 +1,13 @@
 """The interactive part without a browser: its callbacks, called as a slider calls them."""
 
 import io
-import time
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from matplotlib.axis import Axis
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.legend import Legend
 from PIL import Image
 
 from belib.figures.reward_view import RewardView
@@ -33,17 +35,18 @@ def pixels(png):
     return np.asarray(Image.open(io.BytesIO(png)))
 
 
-def test_dragging_alpha_redraws_within_a_tenth_of_a_second(reward, game):
-    """Processor time, which other programs do not lengthen: 0.04 s, of a whole redraw 0.25 s."""
+def test_dragging_alpha_redraws_what_moves_alone(reward, game, monkeypatch):
+    """Which makes it fluid: a whole redraw takes 6 times as long, nearly all of it for axes."""
+    whole = []
+    for each in (Axis, Legend, FigureCanvasAgg):
+        monkeypatch.setattr(each, "draw", lambda *_: whole.append(1))
     for each in (reward, game):
-        times, images = [], set()
+        images = set()
         for alpha in np.linspace(0.1, 5, 50):
-            start = time.process_time()
             each.alpha.value = alpha
-            times.append(time.process_time() - start)
             images.add(each.image.value)
         assert len(images) == 50, "every alpha has its own picture"
-        assert np.median(times) < 0.1
+    assert not whole
     assert plt.get_fignums() == [], "no figure is left open"
 
 

@@ -141,7 +141,15 @@ def test_lines_expand_and_entries_add_members_to_a_job(own_grid):
         ({"datasets": [{**WALKER, "alpha": -1.0}]}, "line 1: alpha must be positive"),
         ({"datasets": [{**WALKER, "domain": "wlaker"}]}, "no domain 'wlaker' .nearest: 'walker'"),
         ({"datasets": []}, r"grid.own.yaml must list datasets, got \[\]"),
-        ({"together": 0}, "grid.own.yaml: together must be a whole number from 1 on, got 0"),
+        ({"together": 0}, "grid.own.yaml: together must be at least 1, got 0"),
+        ({"together": True}, "grid.own.yaml: together should be int, got True"),
+        ({"datasets": WALKER}, "grid.own.yaml: datasets should be a list of lines as .* got {'dom"),
+        ({"offline": [["walker"]]}, "grid.own.yaml: offline should be a list of lines as"),
+        ({"datasets": [{**WALKER, "times": [1, "2"]}]}, "line 1: times should be int, got '2'"),
+        ({"datasets": [{**WALKER, "seeds": 0}]}, "line 1: seeds must be at least 1, got 0"),
+        ({"offline": [{**STAND, "seed": []}]}, "entry 1: seed must have a value or more"),
+        ({"offline": [{**STAND, "dataset": []}]}, "entry 1: dataset must have a name or pattern"),
+        ({"offline": [{**STAND, "dataset": 5}]}, r"entry 1: dataset\[0\] should be str, got 5"),
         ({"ofline": []}, "grid.own.yaml has no entry 'ofline' .nearest: 'offline'"),
         (
             {"offline": [{**STAND, "seeds": 1}, {**STAND, "seeds": 1, "batch_size": 9}]},
@@ -152,6 +160,14 @@ def test_lines_expand_and_entries_add_members_to_a_job(own_grid):
 def test_a_wrong_entry_is_refused_by_its_place(own_grid, content, message):
     with pytest.raises((ValueError, TypeError), match=message):
         own_grid(**{"datasets": [WALKER], **content})
+
+
+def test_a_name_that_is_there_twice_is_refused_before_anything_runs(own_grid, tmp_path):
+    """Of the sizes of maps, too, which only papermill reads otherwise."""
+    (tmp_path / "params").mkdir()
+    (tmp_path / "params" / "06_coverage_plots.own.yaml").write_text("size: 10\nsize: 20\n")
+    with pytest.raises(ValueError, match=r"plots\.own\.yaml, line 2: 'size' is there twice"):
+        own_grid(datasets=[WALKER])
 
 
 def test_an_unknown_scale_or_target_is_refused_with_the_nearest():

@@ -5,24 +5,24 @@ wrong value, type or name is refused when the object is built, before any time i
 """
 
 import itertools
-from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, ClassVar, TypeVar
 
-import yaml
+import numpy as np
 
 from belib import machine, paths
-from belib.config.checks import check_parameters as check_parameters
-from belib.config.checks import unknown_name as unknown_name
-from belib.config.settings import (
+from belib.config.checks import (
     AT_LEAST_ONE,
     AT_LEAST_TWO,
     AT_LEAST_ZERO,
     POSITIVE,
     SHARE,
-    Config,
-    one_of,
-    setting,
+    check_type,
 )
+from belib.config.checks import check_parameters as check_parameters
+from belib.config.checks import read_yaml as read_yaml
+from belib.config.checks import unknown_name as unknown_name
+from belib.config.settings import Config, one_of, setting
 from belib.config.settings import scales as scales
 from belib.rewards import OBJECTIVES
 
@@ -30,6 +30,7 @@ EXPLORING = (*OBJECTIVES, "rnd", "smm")
 ALGORITHMS = ("td3", "td3_bc", "bc", "cql", "crr")
 CONVENTIONS = ("exorl", "standard")
 CRR_WEIGHTS = ("indicator", "exp", "identity")
+_LISTS = (list, tuple, range, np.ndarray)
 PRECISIONS = ("float32", "tf32", "bfloat16", "auto")
 
 
@@ -239,22 +240,43 @@ class OfflineConfig(LearnerConfig):
         return "-".join((self.algorithm, *words))
 
 
+AnyConfig = TypeVar("AnyConfig", PretrainConfig, OfflineConfig)
+
+
 def read_grid(scale: str) -> dict[str, Any]:
     """`params/grid.<scale>.yaml` as it is; `belib.grid` makes jobs of it."""
-    return yaml.safe_load((paths.PARAMS / f"grid.{scale}.yaml").read_text())
+    return read_yaml(paths.PARAMS / f"grid.{scale}.yaml")
 
 
-def combinations(entry: dict[str, Any]) -> list[dict[str, Any]]:
-    """The entries that one with lists stands for, one for each combination of their values.
+def expand(entry: dict[str, Any], sizes: AnyConfig) -> list[AnyConfig]:
+    """The configs that an entry with lists stands for, one for each combination of their values.
 
-    `seeds: 5` is short for `seed: [0, 1, 2, 3, 4]`.
+    `seeds: 5` is short for `seed: [0, 1, 2, 3, 4]`, and `times: 6` multiplies `num_steps`.
+
+    Args:
+        sizes: what the entry does not name.
+
+    Raises TypeError for a wrong name or type, ValueError for a wrong value or an empty list.
     """
     entry = dict(entry)
     if "seeds" in entry:
+        if "seed" in entry:
+            raise ValueError(f"seed and seeds must not both be given, got {entry}")
         seeds = entry.pop("seeds")
-        entry["seed"] = seeds if isinstance(seeds, list) else list(range(seeds))
-    lists = {name: value if isinstance(value, list) else [value] for name, value in entry.items()}
-    return [dict(zip(lists, values, strict=True)) for values in itertools.product(*lists.values())]
+        if not isinstance(seeds, _LISTS):
+            seeds = range(check_type("seeds", seeds, int, AT_LEAST_ONE))
+        entry["seed"] = seeds
+    lists = {n: list(each) if isinstance(each, _LISTS) else [each] for n, each in entry.items()}
+    for name, values in lists.items():
+        if not values:
+            raise ValueError(f"{name} must have a value or more, got an empty list")
+    configs = []
+    for combination in itertools.product(*lists.values()):
+        values = dict(zip(lists, combination, strict=True))
+        times = check_type("times", values.pop("times", 1), int, AT_LEAST_ONE)
+        config = sizes.from_dict({**asdict(sizes), **values})
+        configs.append(replace(config, num_steps=times * config.num_steps))
+    return configs
 
 
 def paper_grid(scale: str, **overrides: Any) -> list[PretrainConfig]:
@@ -262,10 +284,7 @@ def paper_grid(scale: str, **overrides: Any) -> list[PretrainConfig]:
 
     Those of one domain and equal `num_steps` can be members of one `pretrain` call.
     """
-    configs = []
-    for line in read_grid("paper")["datasets"]:
-        for values in combinations({**line, **overrides}):
-            times = values.pop("times", 1)
-            config = PretrainConfig.at_scale(scale, **values)
-            configs.append(replace(config, num_steps=times * config.num_steps))
-    return configs
+    sizes = PretrainConfig.at_scale(scale)
+    given = {name: value for name, value in overrides.items() if value is not None}
+    lines = read_grid("paper")["datasets"]
+    return [config for line in lines for config in expand({**line, **given}, sizes)]

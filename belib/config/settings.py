@@ -1,6 +1,5 @@
 """What the configs of all stages share: rules, checked construction, YAML, scales."""
 
-import math
 import typing
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field, fields
@@ -10,13 +9,7 @@ from typing import Any, ClassVar, Self
 import yaml
 
 from belib import paths
-from belib.config.checks import check_type, unknown_name
-
-POSITIVE = ("positive and finite", lambda value: 0 < value < math.inf)
-AT_LEAST_ZERO = ("at least 0", lambda value: value >= 0)
-AT_LEAST_ONE = ("at least 1", lambda value: value >= 1)
-AT_LEAST_TWO = ("at least 2", lambda value: value >= 2)
-SHARE = ("above 0 and at most 1", lambda value: 0 < value <= 1)
+from belib.config.checks import NO_RULE, check_type, named, read_yaml, unknown_name
 
 
 def one_of(values: Iterable[str]) -> tuple[str, Callable[[str], bool]]:
@@ -40,14 +33,9 @@ class Config:
     """What members of one run may differ in."""
 
     def __post_init__(self):
-        annotations = typing.get_type_hints(type(self))
-        for item in fields(self):
-            value = check_type(item.name, getattr(self, item.name), annotations[item.name])
-            object.__setattr__(self, item.name, value)
-            words, holds = item.metadata["rule"] or ("", lambda _: True)
-            if not holds(value):
-                shown = repr(value) if isinstance(value, str) else value
-                raise ValueError(f"{item.name} must be {words}, got {shown}")
+        values = {item.name: getattr(self, item.name) for item in fields(self)}
+        for name, value in self.checked(values).items():
+            object.__setattr__(self, name, value)
 
     @property
     def unused_fields(self) -> tuple[str, ...]:
@@ -55,18 +43,29 @@ class Config:
         return ()
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Self:
-        """Build from plain values; raises TypeError for an unknown name, with the nearest known."""
-        known = [item.name for item in fields(cls)]
+    def checked(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Values by name, each as its field wants it; TypeError for a name that is no field's."""
+        known, hints = {item.name: item for item in fields(cls)}, typing.get_type_hints(cls)
         for name in values:
             if name not in known:
                 raise TypeError(f"{cls.__name__} has no field {unknown_name(name, known)}")
-        return cls(**values)
+        rules = {name: known[name].metadata["rule"] or NO_RULE for name in values}
+        return {
+            name: check_type(name, value, hints[name], rules[name])
+            for name, value in values.items()
+        }
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Self:
+        """Build from plain values; raises TypeError for an unknown name, with the nearest known."""
+        return cls(**cls.checked(values))
 
     @classmethod
     def from_yaml(cls, path: str | Path) -> Self:
-        """Read a flat YAML file of differences from the defaults."""
-        return cls.from_dict(yaml.safe_load(Path(path).read_text()) or {})
+        """Read a flat YAML file of differences from the defaults, which errors name."""
+        values = read_yaml(path)
+        with named(path):
+            return cls.from_dict(values)
 
     @classmethod
     def at_scale(cls, scale: str, **overrides: Any) -> Self:
@@ -74,9 +73,11 @@ class Config:
         known = scales(cls.STAGE)
         if scale not in known:
             raise ValueError(f"scale must be one of {', '.join(known)}, got {scale!r}")
-        values = yaml.safe_load((paths.PARAMS / f"{cls.STAGE}.{scale}.yaml").read_text())
+        values = read_yaml(file := paths.PARAMS / f"{cls.STAGE}.{scale}.yaml")
+        with named(file):
+            values = cls.checked(values)
         given = {name: value for name, value in overrides.items() if value is not None}
-        return cls.from_dict({**(values or {}), "scale": scale, **given})
+        return cls.from_dict({**values, "scale": scale, **given})
 
     def to_yaml(self) -> str:
         """Every field as flat YAML, which `from_yaml` reads back to an equal object."""

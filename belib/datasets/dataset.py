@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import yaml
 
 from belib import paths
-from belib.config import PretrainConfig
+from belib.config import PretrainConfig, read_yaml
 from belib.datasets.episodes import DatasetError, parse_name, read_episode
 
 PROVENANCE = "provenance.json"
@@ -99,12 +98,12 @@ class Dataset:
         if not file.exists():
             return None
         try:
-            values = yaml.safe_load(file.read_text())
-            if not isinstance(values, dict) or "objective" not in values:
+            values = read_yaml(file)
+            if "objective" not in values:
                 raise ValueError("it has no objective")
             return PretrainConfig.from_dict(values)
-        except (TypeError, ValueError, yaml.YAMLError) as error:
-            reason = str(error).partition("\n")[0]
+        except (TypeError, ValueError) as error:
+            reason = str(error).removeprefix(str(file)).lstrip(":, ")
             raise DatasetError(f"{file} is no recorded configuration: {reason}") from error
 
     def provenance(self) -> dict[str, Any] | None:

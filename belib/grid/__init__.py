@@ -7,27 +7,30 @@ seeds as members), coverage (notebook 06, a domain) or report (notebook 07). Fro
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from fnmatch import fnmatchcase
-from typing import Any, TypeVar
+from typing import Any
 
-from belib import envs, runs
+from belib import envs, paths, runs
 from belib.config import (
     OfflineConfig,
     PretrainConfig,
-    combinations,
+    expand,
     read_grid,
+    read_yaml,
     scales,
     unknown_name,
 )
-
-AnyConfig = TypeVar("AnyConfig", PretrainConfig, OfflineConfig)
+from belib.config.checks import AT_LEAST_ONE, check_type, named
 
 ENTRIES = ("datasets", "together", "offline")
 """Of a grid's file."""
 
 NO_DATASET = "none"
 """Of what is no policy: see `training.evaluate_baselines`."""
+
+MAPS = "06_coverage_plots"
+"""The notebook of the stage coverage, and what its sizes are named after."""
 
 STAGES = ("collect", "offline", "coverage", "report")
 """In their order; names of jobs begin with them."""
@@ -78,33 +81,43 @@ def read(scale: str) -> list[Job]:
     if scale not in known:
         near = unknown_name(scale, known)
         raise ValueError(f"scale must be one of {', '.join(known)}, got {near}")
-    file, grid = f"params/grid.{scale}.yaml", read_grid(scale) or {}
+    file, grid = f"params/grid.{scale}.yaml", read_grid(scale)
     for name in grid:
         if name not in ENTRIES:
             raise TypeError(f"{file} has no entry {unknown_name(name, ENTRIES)}")
-    lines, together = grid.get("datasets"), grid.get("together", 1)
+    lines, entries = (_dictionaries(grid, name, file) for name in ("datasets", "offline"))
     if not lines:
         raise ValueError(f"{file} must list datasets, got {lines}")
-    if not isinstance(together, int) or together < 1:
-        raise ValueError(f"{file}: together must be a whole number from 1 on, got {together!r}")
+    with named(file):
+        together = check_type("together", grid.get("together", 1), int, AT_LEAST_ONE)
     collecting = collect_jobs(lines, scale, together, file)
-    learning = offline_jobs(grid.get("offline", []), scale, collecting, file)
-    maps = scale in scales("06_coverage_plots")
+    learning = offline_jobs(entries, scale, collecting, file)
+    maps = scale in scales(MAPS)
+    if maps:  # which papermill reads: it would take the last of two values of a name
+        read_yaml(paths.PARAMS / f"{MAPS}.{scale}.yaml")
     return [*collecting, *learning, *notebook_jobs([*collecting, *learning], maps)]
+
+
+def _dictionaries(grid: dict[str, Any], name: str, file: str) -> list[dict[str, Any]]:
+    """A list of the grid's file, none where it has none."""
+    found = grid.get(name) or []
+    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+        wanted = f"{file}: {name} should be a list of lines as `- {{domain: walker}}`"
+        raise TypeError(f"{wanted}, got {found!r}")
+    return found
 
 
 def collect_jobs(lines: Sequence[dict], scale: str, together: int, file: str) -> list[Job]:
     """Up to `together` datasets of one line, domain and objective are members of one job."""
     jobs, sizes, known = [], PretrainConfig.at_scale(scale), set()
     for number, line in enumerate(lines, 1):
-        place, rest = f"{file}, datasets, line {number}", dict(line)
-        times = rest.pop("times", 1)
-        configs = [replace(c, num_steps=times * c.num_steps) for c in _configs(rest, sizes, place)]
-        for config in configs:
-            envs.primal_task(config.domain)
-            if (config.domain, config.dataset) in known:
-                raise ValueError(f"{place}: {config.domain}/{config.dataset} is there twice")
-            known.add((config.domain, config.dataset))
+        with named(f"{file}, datasets, line {number}"):
+            configs = expand(line, sizes)
+            for config in configs:
+                envs.primal_task(config.domain)
+                if (config.domain, config.dataset) in known:
+                    raise ValueError(f"{config.domain}/{config.dataset} is there twice")
+                known.add((config.domain, config.dataset))
         for first, *others in _lockstep(configs, together):
             more = f"+{len(others)}" if others else ""
             name = f"collect/{first.domain}/{first.dataset}{more}"
@@ -135,19 +148,20 @@ def offline_jobs(
     members: dict[str, dict[tuple, OfflineConfig]] = {}
     sizes = OfflineConfig.at_scale(scale)
     for number, entry in enumerate(entries, 1):
-        place = f"{file}, offline, entry {number}"
-        patterns = entry.get("dataset", "*")
-        patterns = patterns if isinstance(patterns, list) else [patterns]
-        rest = {name: value for name, value in entry.items() if name != "dataset"}
-        for config in _configs(rest, sizes, place):
-            _check_task(config, place)
-            names = [name for domain, name in makers if domain == config.domain]
-            for name in _matching(patterns, names, f"{place}: dataset"):
-                own = replace(config, dataset=name)
-                job = f"offline/{own.domain}/{name}/{own.variant}"
-                found = members.setdefault(job, {}).setdefault((own.task, own.seed), own)
-                if found != own:
-                    raise ValueError(f"{place}: {job}, {own.task}, seed {own.seed} is there twice")
+        with named(f"{file}, offline, entry {number}"):
+            patterns = entry.get("dataset", "*")
+            patterns = patterns if isinstance(patterns, list) else [patterns]
+            patterns = check_type("dataset", patterns, list[str])
+            rest = {name: value for name, value in entry.items() if name != "dataset"}
+            for config in expand(rest, sizes):
+                _check_task(config)
+                names = [name for domain, name in makers if domain == config.domain]
+                for name in _matching(patterns, names):
+                    own = replace(config, dataset=name)
+                    job = f"offline/{own.domain}/{name}/{own.variant}"
+                    same = members.setdefault(job, {}).setdefault((own.task, own.seed), own)
+                    if same != own:
+                        raise ValueError(f"{job}, {own.task}, seed {own.seed} is there twice")
     jobs = []
     for name, found in members.items():
         configs = tuple(found.values())
@@ -214,25 +228,18 @@ def _beginnings(names: Iterable[str]) -> Iterator[str]:
         yield name.rpartition("-s")[0] or name
 
 
-def _configs(entry: dict[str, Any], sizes: AnyConfig, place: str) -> list[AnyConfig]:
-    """The configs that an entry stands for, one for each combination of its lists."""
-    known = asdict(sizes)
-    try:
-        return [type(sizes).from_dict({**known, **each}) for each in combinations(entry)]
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"{place}: {error}") from None
-
-
-def _matching(patterns: Sequence[str], names: Sequence[str], what: str) -> list[str]:
+def _matching(patterns: Sequence[str], names: Sequence[str]) -> list[str]:
     """The names that match any pattern; ValueError for a pattern that matches none."""
+    if not patterns:
+        raise ValueError(f"dataset must have a name or pattern, got {patterns}")
     for pattern in patterns:
         if not any(fnmatchcase(name, pattern) for name in names):
-            raise ValueError(f"{what} must be of the grid's, got {unknown_name(pattern, names)}")
+            raise ValueError(f"dataset must be of the grid's, got {unknown_name(pattern, names)}")
     return [name for name in names if any(fnmatchcase(name, pattern) for pattern in patterns)]
 
 
-def _check_task(config: OfflineConfig, place: str) -> None:
+def _check_task(config: OfflineConfig) -> None:
     known = envs.domain_tasks(config.domain)
     if config.task not in known:
         of = f"one of the domain {config.domain} ({', '.join(known)})"
-        raise ValueError(f"{place}: task must be {of}, got {config.task!r}")
+        raise ValueError(f"task must be {of}, got {config.task!r}")

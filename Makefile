@@ -4,13 +4,16 @@ PYTHON ?= python3.11
 BIN := .venv/bin
 OUT := runs/quickstart
 PAPERMILL := $(BIN)/papermill --no-progress-bar --log-level WARNING
-SIZES := -p scale quickstart -p runs_dir $(OUT)
+
+# A variable as it was typed, for the shell: with its spaces, apostrophes and dollars.
+quoted = '$(subst ','\'',$(value $1))'
+TO = $(call quoted,OUT)
 
 # make grid SCALE=laptop ONLY=walker/behavioral-0.5 CORES=2; ARGS are Snakemake's own.
 SCALE ?= smoke
 PROFILE ?= local
-GRID = --scale $(SCALE) --profile $(PROFILE) --only '$(ONLY)' $(if $(CORES),--cores $(CORES)) \
-	$(if $(GPUS),--gpus $(GPUS)) $(if $(RUNS_DIR),--runs-dir '$(RUNS_DIR)')
+GRID = --scale $(SCALE) --profile $(PROFILE) --only $(call quoted,ONLY) $(if $(CORES),--cores $(CORES)) \
+	$(if $(GPUS),--gpus $(GPUS)) $(if $(value RUNS_DIR),--runs-dir $(call quoted,RUNS_DIR))
 
 .PHONY: quickstart grid grid-plan tables report test test-slow test-browser types bench gallery lab format clean
 
@@ -26,12 +29,12 @@ unexport PYTHONDONTWRITEBYTECODE
 	touch $@
 
 quickstart: .venv
-	mkdir -p $(OUT)
-	$(PAPERMILL) notebooks/04_pretrain.ipynb $(OUT)/04_pretrain.ipynb $(SIZES) </dev/null
-	$(PAPERMILL) notebooks/05_offline_rl.ipynb $(OUT)/05_offline_rl.ipynb $(SIZES) </dev/null
-	$(BIN)/jupyter nbconvert --log-level WARN --to html $(OUT)/*.ipynb
-	@echo; $(BIN)/python -m belib.results $(OUT)
-	@echo; echo "Figures: $(OUT)/04_pretrain.html and 05_offline_rl.html; data: $(OUT)/datasets"
+	mkdir -p $(TO)
+	$(PAPERMILL) notebooks/04_pretrain.ipynb $(TO)/04_pretrain.ipynb -p scale quickstart -r runs_dir $(TO) </dev/null
+	$(PAPERMILL) notebooks/05_offline_rl.ipynb $(TO)/05_offline_rl.ipynb -p scale quickstart -r runs_dir $(TO) </dev/null
+	$(BIN)/jupyter nbconvert --log-level WARN --to html $(TO)/*.ipynb
+	@echo; $(BIN)/python -m belib.results $(TO)
+	@echo; echo "Figures: "$(TO)"/04_pretrain.html and 05_offline_rl.html; data: "$(TO)"/datasets"
 
 # The whole experiment of params/grid.$(SCALE).yaml, continued where it was left: see workflow/.
 grid: .venv/.workflow
@@ -88,7 +91,7 @@ gallery: .venv
 
 # The folder .jupyter turns JupyterLab's question about news off; a user's own settings come first.
 lab: .venv
-	JUPYTER_CONFIG_PATH=$(CURDIR)/.jupyter $(BIN)/jupyter lab notebooks
+	JUPYTER_CONFIG_PATH="$$PWD/.jupyter" $(BIN)/jupyter lab notebooks
 
 format: .venv
 	$(BIN)/ruff check --fix . && $(BIN)/ruff format . && $(BIN)/nbstripout --keep-id notebooks/*.ipynb

@@ -28,7 +28,7 @@ PARAMS = Path(__file__).with_name("params") if _INSTALLED else ROOT / "params"
 
 def resolve(path: str | Path) -> Path:
     """`path`, taken from the project's folder where it is relative."""
-    return ROOT / Path(path).expanduser()
+    return ROOT / os.path.expanduser(path)
 
 
 def writable_folder(path: str | Path) -> Path:

@@ -9,6 +9,7 @@ import pandas as pd
 import torch
 
 from belib import grid, paths, runs
+from belib.config.checks import AT_LEAST_ONE, AT_LEAST_ZERO, check_type
 from belib.grid import engine, plan, work
 
 EXIT_CODES = "Exit status: 0 all is finished, 1 jobs failed, 2 refused before anything ran."
@@ -59,6 +60,9 @@ def show_plan(jobs: list[grid.Job], table: pd.DataFrame, cores: int) -> None:
 
 def run(arguments: argparse.Namespace, options: list[str]) -> int:
     """Check, clean up after a killed engine, and run; the exit status."""
+    check_type("cores", arguments.cores, int, AT_LEAST_ONE)
+    check_type("gpus", arguments.gpus, int, AT_LEAST_ZERO)
+    check_type("checkpoint_minutes", arguments.checkpoint_minutes, float, AT_LEAST_ZERO)
     jobs = grid.select(grid.read(arguments.scale), arguments.only.replace(",", " ").split())
     runs_dir = paths.resolve(arguments.runs_dir or f"runs/{arguments.scale}").resolve()
     if arguments.command == "run":

@@ -35,8 +35,8 @@ def alone(runs_dir: Path) -> Iterator[None]:
     """Be the only engine of a runs_dir, with nothing left of one that was killed.
 
     Its processes are ended, not waited for: no engine would see their result, and their work is
-    continued from checkpoints. Snakemake's lock is removed. Raises InUseError where an engine runs,
-    here, or on another host, of which this one cannot see whether it still does.
+    continued from checkpoints. Raises InUseError where an engine runs, here, or on another host, of
+    which this one cannot see whether it still does.
     """
     folder = work.workflow_folder(runs_dir)
     file = folder / runs.LOCK
@@ -49,11 +49,6 @@ def alone(runs_dir: Path) -> Iterator[None]:
         )
     with runs.locked([folder]):
         end_all(runs_dir)
-        locks = list((folder / ".snakemake" / "locks").glob("*.lock"))
-        if locks:
-            print(f"Snakemake's lock is cleared: its engine ({before or 'unknown'}) was killed")
-        for lock in locks:
-            lock.unlink()
         try:
             yield
         finally:

@@ -100,6 +100,18 @@ def test_samples_that_make_no_sense_are_refused(pair):
         coverage.subsample([pair[0], replace(pair[1], domain="quadruped")], size=10)
     with pytest.raises(ValueError, match="increments must be between 1 and the 400 steps"):
         coverage.growing_subsample(pair, increments=401)
+    for function, values, message in (
+        (coverage.subsample, {"size": 5.0}, "size must be an integer, got 5.0"),
+        (coverage.subsample, {"size": 5, "seed": -1}, "seed must be at least 0, got -1"),
+        (coverage.growing_subsample, {"share": 2}, "share must be above 0, at most 1 .* got 2.0"),
+        (coverage.volumetric_coverage, {"scalings": []}, "scalings must be of none, robust, got"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            function(pair, **values)
+    rows = coverage.subsample(pair, size=np.int64(5), seed=2**64).rows
+    for features in (np.ones((9, 2)), np.ones(10), np.full((10, 1), np.nan), np.ones((10, 1)) * 1j):
+        with pytest.raises(ValueError, match="features must"):
+            coverage.Sample(features, rows)
 
 
 def test_increments_are_those_drawn_from_where_they_do_not_divide(make_dataset):
@@ -133,8 +145,16 @@ def test_robust_scaling_forgets_units_and_keeps_what_varies():
     assert scaled.shape == (4000, 4), "the constant column has no spread to be measured in"
     assert scaled[:, 3].std() == pytest.approx(1)
     assert coverage.scale(more, "none") is more
+    for unit in (2.0**-900, 2.0**900):  # whose squares floats cannot hold
+        assert (coverage.scale(unit * more, "robust") == scaled).all()
     with pytest.raises(ValueError, match="scaling must be one of none, robust, got 'zscore'"):
         coverage.scale(x, "zscore")
+    for wrong, message in (
+        (np.ones((5, 2)), "features must vary in a column or more, got 5 equal rows"),
+        (np.full((5, 2), np.nan), r"features must be finite, got nan at index \[0, 0\]"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            coverage.scale(wrong, "robust")
 
 
 @pytest.mark.parametrize("method", ["phate", "tsne"])
@@ -181,7 +201,7 @@ def fits(monkeypatch):
 
     def fit(features, progress, *, random_state, n_jobs, power=1):
         asked.append(features)
-        return features[:, :2] ** power + random_state + len(asked) / 10
+        return features[:, :2] ** power + random_state + len(asked) / 10, {}
 
     method = embedding._Method("phate", fit, (0.0, 0.0), {})
     monkeypatch.setitem(embedding.METHODS, "phate", method)
@@ -212,6 +232,23 @@ def test_a_map_is_computed_once_and_again_when_anything_changes(fits, pair, tmp_
         assert len(fits) == number + 2, options
         assert not changed[["x", "y"]].equals(first[["x", "y"]])
     assert len(list(tmp_path.glob("embeddings/phate-*.npz"))) == 6
+
+
+def test_seeds_of_any_size_and_numbers_of_numpys_make_maps(fits, pair, tmp_path):
+    sample = coverage.subsample(pair, size=40)
+
+    def embed(**options):
+        return coverage.embed(sample, runs_dir=tmp_path, progress=False, **options)
+
+    asked = [0, 2**32 - 1, 2**32, 2**63, 2**70]
+    given = [(embed(seed=s).points["x"] - sample.features[:, 0]).mean() // 1 for s in asked]
+    assert given[:2] == asked[:2], "what the library takes is given to it as it is"
+    assert len(set(given)) == 5
+    assert max(given) < 2**32
+    found = embed(seed=np.int64(3), threads=np.int64(1), power=np.float64(2))
+    assert [type(found.record[name]) for name in ("seed", "threads")] == [int, int]
+    assert embed(seed=3, power=2.0).points.equals(found.points)
+    assert len(fits) == 6
 
 
 def test_an_interrupted_map_leaves_nothing_that_passes_for_one(monkeypatch, pair, tmp_path):

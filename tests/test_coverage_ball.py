@@ -155,6 +155,13 @@ def test_the_cap_raises_with_bounds_that_hold_the_radius():
         ([[0.0, np.nan]], {}, "first in row 0"),
         ([[0.0], [np.inf]], {}, "first in row 1"),
         ([[0.0], [1.0]], {"start": [2]}, "start must be rows from 0 to 1"),
+        ([[0.0], [1.0]], {"start": [0.5]}, "start must be rows from 0 to 1"),
+        ([[0.0], [1.0]], {"start": [True]}, "start must be rows from 0 to 1"),
+        ([[0.0], [1.0]], {"start": []}, "start must be rows from 0 to 1"),
+        ([[0.0], [1.0]], {"max_steps": 1.5}, "max_steps must be an integer"),
+        ([[1e308], [-1e308]], {}, "points must be less than 1.8e308 apart, got 1e"),
+        ([[1j]], {}, "points must hold real numbers"),
+        (np.ma.array([[1.0], [2.0]], mask=[[0], [1]]), {}, "points must have no masked values"),
     ],
 )
 def test_bad_points_are_refused(points, options, message):

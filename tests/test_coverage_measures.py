@@ -35,6 +35,61 @@ def table(sample):
     return coverage.measures(sample, references=100, halves=10)
 
 
+def test_the_order_of_points_does_not_matter(sample):
+    rows = sample.rows.assign(row=np.tile(np.arange(50), 16))
+    order = np.random.default_rng(0).permutation(400)
+    order = np.r_[order, 400 + order]  # within each dataset
+    found = [
+        coverage.measures(coverage.Sample(sample.features[o], rows.iloc[o]), references=100)
+        for o in (np.arange(800), order)
+    ]
+    pd.testing.assert_frame_equal(*found, check_exact=True)
+
+
+def test_states_without_a_density_have_no_entropy(sample):
+    """All equal, three places, or one feature that is constant: the other dataset is measured."""
+    normal = sample.features[:400]
+    flat = normal * [1, 1, 1, 0]
+    for states in (np.zeros((400, 4)), normal[np.arange(400) % 3], flat):
+        table = coverage.measures(make_sample([normal, states]), references=100, halves=2)
+        nothing = table.loc["random-s0", ["shannon", "renyi", "behavioral"]]
+        assert nothing.isna().all()
+        assert table.loc["behavioral-s0", list(coverage.MEASURES)].notna().all()
+        assert np.isnan(table.loc["random-s0", "dimension"]) == (states is not flat)
+        others = ["net", "cells", "recall", "density", "radius_none", "radius_robust"]
+        assert np.isfinite(table.loc["random-s0", others].astype(float)).all()
+
+
+def test_measures_that_make_no_sense_are_refused(sample):
+    for states in ([np.ones((200, 3))] * 2, [np.ones((200, 3)), np.zeros((200, 3))]):
+        with pytest.raises(ValueError, match=r"features must vary|references must be more than k"):
+            coverage.measures(make_sample(states))
+    for name, values in {
+        "k": (0, 5.0, 1000),
+        "alpha": (0, -1.0, np.nan),
+        "q": (0, np.inf),
+        "references": (0, 60.0),
+        "net_size": (0, 1.5),
+        "halves": (-1, 2.0),
+        "seed": (-1, 0.5),
+    }.items():
+        for value in values:
+            with pytest.raises(ValueError, match=rf"{name} must be|more than k = 1000 distinct"):
+                coverage.measures(sample, **{name: value})
+    options = {"k": np.int64(5), "references": np.int64(100), "halves": np.int64(2)}
+    found = coverage.measures(sample, **options, seed=2**64)
+    assert (found["points"] == 400).all()
+
+
+def test_dimension_of_points_that_have_none():
+    x = np.random.default_rng(0).normal(size=(12, 2))
+    assert coverage.intrinsic_dimension(np.eye(12)) == math.inf, "all distances are equal"
+    assert coverage.intrinsic_dimension(np.repeat(x, 2, axis=0)) == coverage.intrinsic_dimension(x)
+    for points, k in ((np.zeros((30, 3)), 10), (x, 1), (x, 12), (x, 5.0), (x[:, 0], 5)):
+        with pytest.raises(ValueError, match=r"k must be|points must have 2 axes"):
+            coverage.intrinsic_dimension(points, k=k)
+
+
 def test_a_row_a_dataset_and_a_standard_error_a_measure(table):
     assert table.index.tolist() == ["behavioral-s0", "random-s0"]
     assert set(coverage.MEASURES) <= set(table)

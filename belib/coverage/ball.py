@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import qr, solve_triangular
 
+from belib.arrays import real_array, whole_number
+
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
@@ -54,7 +56,8 @@ def smallest_ball(
         max_steps: points that may enter the support, 100 (d + 10) by default; usually one to two
             times as many enter as stay.
 
-    Raises ValueError for points that are not finite or of a wrong shape, NotConvergedError.
+    Raises ValueError for points that are not finite, of a wrong shape or further apart than floats
+    can tell, NotConvergedError.
 
     >>> ball = smallest_ball([[0, 0], [4, 0], [2, 1], [1, -1]])
     >>> ball.radius, ball.center, ball.support
@@ -62,13 +65,16 @@ def smallest_ball(
     """
     points = _checked(points)
     n, d = points.shape
-    x = points - points[0]
+    with np.errstate(over="ignore"):
+        x = points - points[0]
     scale = np.abs(x).max() or 1.0
+    if not np.isfinite(scale):
+        raise ValueError(f"points must be less than 1.8e308 apart, got {np.abs(points).max():.3g}")
     x /= scale
     squares = np.einsum("ij,ij->i", x, x)
     seen = np.array([squares.argmax()]) if start is None else _rows(start, n)
     support, weights = seen[:1], np.ones(1)
-    left = 100 * (d + 10) if max_steps is None else max_steps
+    left = 100 * (d + 10) if max_steps is None else whole_number("max_steps", max_steps)
     while True:
         support, weights, left = _enclose(x, seen, support, weights, left)
         center = weights @ x[support]
@@ -93,7 +99,7 @@ def smallest_ball(
 
 
 def _checked(points: ArrayLike) -> Array:
-    points = np.asarray(points, dtype=np.float64)
+    points = real_array("points", points, finite=False)
     if points.ndim != 2 or 0 in points.shape:
         raise ValueError(f"points must have shape (n, d) with n, d >= 1, got {points.shape}")
     if not np.isfinite(points).all():
@@ -103,10 +109,10 @@ def _checked(points: ArrayLike) -> Array:
 
 
 def _rows(start: ArrayLike, n: int) -> Rows:
-    rows = np.unique(np.asarray(start, dtype=np.intp))
-    if len(rows) == 0 or rows[0] < 0 or rows[-1] >= n:
+    rows = np.unique(np.asarray(start))
+    if rows.dtype.kind not in "iu" or rows[0] < 0 or rows[-1] >= n:
         raise ValueError(f"start must be rows from 0 to {n - 1}, got {start}")
-    return rows
+    return rows.astype(np.intp)
 
 
 def _enclose(

@@ -29,7 +29,8 @@ class Cells:
     @classmethod
     def around(cls, states: Array, k: int) -> "Cells":
         reach = knn_distances(states, k=k)[:, -1]
-        log_f = estimators.knn_density(states, k=k, log=True, duplicates="drop")
+        varying = states[:, np.ptp(states, axis=0) > 0]  # in others there is no density
+        log_f = estimators.knn_density(varying, k=k, log=True, duplicates="drop")
         return cls(states, reach, k, float(np.exp(-np.quantile(log_f, 0.99))))
 
     def statistics(self, points: Array, episodes: Integers, count: int) -> dict[str, Statistic]:

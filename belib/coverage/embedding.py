@@ -18,12 +18,20 @@ from threadpoolctl import threadpool_limits
 from tqdm.auto import tqdm
 
 from belib import paths
+from belib.arrays import whole_number
+from belib.config.checks import AT_LEAST_ONE, check_type
 from belib.coverage.sampling import Sample, scale
+from belib.streams import derive_seed
 
 Array = NDArray[np.float64]
 
 COMPONENTS = 50
 """More features than this are first projected on their leading principal components."""
+
+FEWEST_DISTINCT = 4
+"""Points that differ, below which there are no neighbourhoods to keep."""
+
+_OURS = ("n_components", "random_state", "n_jobs", "verbose", "callbacks", "callbacks_every_iters")
 
 
 @dataclass(frozen=True)
@@ -32,7 +40,8 @@ class Embedding:
 
     Attributes:
         points: the sample's rows with `x` and `y`, in its order.
-        record: how the map was made: method, versions, parameters, seed, scaling, numbers of points
+        record: how the map was made: method, versions, parameters as they were used (few points
+            have few neighbours; the t that PHATE chose), seed, scaling, numbers of points
             (`distinct` of them), features and principal components, seconds.
     """
 
@@ -62,7 +71,8 @@ class _Method:
     """A library's way to embed, and its seconds for n points: first, and a thousand points more."""
 
     package: str
-    fit: Callable[..., Array]
+    fit: Callable[..., tuple[Array, dict[str, Any]]]
+    """The map of features, and those of the parameters that were used otherwise than asked for."""
     seconds: tuple[float, float]
     parameters: dict[str, Any]
 
@@ -91,22 +101,23 @@ def embed(
         progress: whether to print the expected time and the steps.
         parameters: instead of the method's defaults (knn, decay, t; perplexity, ...).
 
-    Raises ValueError for an unknown method or scaling.
+    Raises ValueError for an unknown method or scaling, a wrong parameter, and fewer than
+    `FEWEST_DISTINCT` points that differ; TypeError for a parameter that the library does not have.
     """
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
-    kind = METHODS[method]
+    kind, seed = METHODS[method], whole_number("seed", seed)
     features = scale(sample.features, scaling)
     record = {
         "method": method,
         "versions": {name: version(name) for name in (kind.package, "numpy", "scikit-learn")},
-        "parameters": {**kind.parameters, **parameters},
+        "parameters": {**kind.parameters, **_checked(parameters)},
         "seed": seed,
         "scaling": scaling,
         "points": len(features),
         "features": features.shape[1],
         "pca": COMPONENTS if features.shape[1] > COMPONENTS else None,
-        "threads": threads,
+        "threads": whole_number("threads", threads, least=1),
     }
     folder = paths.writable_folder(paths.resolve(runs_dir) / "embeddings")
     file = folder / f"{method}-{_digest(features, record)}.npz"
@@ -118,23 +129,50 @@ def embed(
     return Embedding(sample.rows.assign(x=x, y=y), record)
 
 
+def _checked(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Parameters as plain values, which a record can hold."""
+    found = {}
+    for name, value in parameters.items():
+        if name in _OURS:
+            raise ValueError(f"{name} must be left to embed: see seed, threads, progress")
+        found[name] = value.tolist() if isinstance(value, np.generic) else value
+        try:
+            json.dumps(found[name], allow_nan=False)
+        except (TypeError, ValueError):
+            words = f"{name} must be a finite number, text, or a list or dictionary of these"
+            raise ValueError(f"{words}, got {value!r}") from None
+    return found
+
+
 def _make(file: Path, features: Array, kind: _Method, record: dict, progress: bool) -> None:
     """Compute a map and keep it: its record first, so that a map is never without one."""
-    if progress:
-        first, more = kind.seconds
-        expected = first + more * len(features) / 1000
-        print(
-            f"{record['method']}: {len(features):,} points of {features.shape[1]} features, about "
-            f"{f'{expected / 60:.0f} minutes' if expected > 90 else f'{expected:.0f} s'} on a core"
-        )
-    start = time.perf_counter()
+    start, size = time.perf_counter(), features.shape[1]
     # Equal points, as datasets with one seed's random steps share them, are one point of the fit.
     features, place = np.unique(features, axis=0, return_inverse=True)
+    if len(features) < FEWEST_DISTINCT:
+        wanted = f"sample must have {FEWEST_DISTINCT} distinct points or more"
+        raise ValueError(f"{wanted}, got {len(features)} among {len(place)}")
+    spread = np.abs(features - features[0]).max()
+    if not 1e-100 < spread < 1e100:  # of which the libraries take squares
+        raise ValueError(f"features must be 1e-100 to 1e100 apart, got {spread:.3g}: see scaling")
+    if progress:
+        first, more = kind.seconds
+        expected = first + more * len(place) / 1000
+        print(
+            f"{record['method']}: {len(place):,} points of {size} features, about "
+            f"{f'{expected / 60:.0f} minutes' if expected > 90 else f'{expected:.0f} s'} on a core"
+        )
     with threadpool_limits(record["threads"]):
         if record["pca"]:
+            record["pca"] = min(record["pca"], len(features) - 1)  # n points span n - 1 dimensions
             features = PCA(record["pca"], svd_solver="full").fit_transform(features)
+        seed = record["seed"]  # the libraries take those of 32 bits
+        seed = seed if seed < 2**32 else derive_seed(seed, "embedding") % 2**32
         options = {**record["parameters"], "n_jobs": record["threads"]}
-        found = kind.fit(features, progress, random_state=record["seed"], **options)
+        found, used = kind.fit(features, progress, random_state=seed, **options)
+    if not np.isfinite(found).all():
+        raise ValueError(f"features must have a finite map, got NaN from {record['method']}")
+    record["parameters"] |= used
     record |= {"distinct": len(features), "seconds": round(time.perf_counter() - start, 1)}
     found = np.asarray(found, dtype=np.float64)[place]
     paths.write_text(file.with_suffix(".json"), json.dumps(record, indent=2) + "\n")
@@ -147,26 +185,39 @@ def _digest(features: Array, record: dict) -> str:
     return digest.hexdigest()[:16]
 
 
-def _phate(features: Array, progress: bool, **options: Any) -> Array:
+def _phate(
+    features: Array, progress: bool, *, knn: int, n_landmark: int | None, **options: Any
+) -> tuple[Array, dict[str, Any]]:
     import phate  # takes seconds to import, which no other user of the package should wait for
 
-    return phate.PHATE(verbose=int(progress), **options).fit_transform(features)
+    knn = min(whole_number("knn", knn, least=1), len(features) - 2)  # as many as its graph can have
+    landmarks = n_landmark if n_landmark and n_landmark < len(features) else None
+    made = phate.PHATE(verbose=int(progress), knn=knn, n_landmark=landmarks, **options)
+    found, t = made.fit_transform(features), made.optimal_t if made.t == "auto" else made.t
+    return found, {"knn": knn, "n_landmark": landmarks, "t": int(t)}
 
 
-def _tsne(features: Array, progress: bool, *, perplexity: float, **options: Any) -> Array:
+def _tsne(
+    features: Array, progress: bool, *, perplexity: float, **options: Any
+) -> tuple[Array, dict[str, Any]]:
     import openTSNE
 
+    perplexity = check_type("perplexity", perplexity, float, AT_LEAST_ONE)
     perplexity = min(perplexity, (len(features) - 1) / 3)  # few points have few neighbours
+    features = features if features.shape[1] > 1 else np.pad(features, ((0, 0), (0, 1)))  # a plane
     with tqdm(total=750, desc="tsne", disable=not progress) as bar:
 
         def advance(*_: Any) -> None:
             bar.update(50)
 
         options = {"callbacks": advance, "callbacks_every_iters": 50, **options}
-        return np.asarray(openTSNE.TSNE(perplexity=perplexity, **options).fit(features))
+        found = openTSNE.TSNE(perplexity=perplexity, **options).fit(features)
+    return np.asarray(found), {"perplexity": perplexity}
 
 
 METHODS = {
-    "phate": _Method("phate", _phate, (10.0, 0.7), {"knn": 5, "decay": 40, "t": "auto"}),
-    "tsne": _Method("openTSNE", _tsne, (5.0, 2.0), {"perplexity": 30}),
+    "phate": _Method(
+        "phate", _phate, (10.0, 0.7), {"knn": 5, "decay": 40, "t": "auto", "n_landmark": 2000}
+    ),
+    "tsne": _Method("openTSNE", _tsne, (5.0, 2.0), {"perplexity": 30, "initialization": "pca"}),
 }

@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from belib import estimators
+from belib.arrays import real_array, whole_number
 from belib.coverage.ball import smallest_ball
 from belib.coverage.cells import Cells, Integers, net, visited
 from belib.coverage.halves import Keep, Statistic, random_halves, standard_error
 from belib.coverage.sampling import Sample, scale
 from belib.knn import knn_distances
 from belib.streams import derive_seed
+from belib.weighting import check_positive
 
 Array = NDArray[np.float64]
 
@@ -37,6 +39,8 @@ MEASURES = {
 
 FEWEST_POINTS = 100
 """Of a dataset: a quarter serves as reference, and half of the rest must have neighbours."""
+
+_NEIGHBOURS = 10  # of a point, from which the intrinsic dimension is estimated
 
 
 def measures(
@@ -81,13 +85,23 @@ def measures(
         net_size: cells of equal width, at most a quarter as many as a dataset has points.
         halves: random halves a standard error.
 
-    Raises ValueError where a dataset has fewer than `FEWEST_POINTS`, or the references are too few.
+    Raises ValueError where a dataset has fewer than `FEWEST_POINTS`, or the references are too few
+    or equal.
     """
+    for name, value in (("alpha", alpha), ("q", q)):
+        check_positive(name, value)
+    for name, value in (("k", k), ("references", references), ("net_size", net_size)):
+        whole_number(name, value, least=1)
+    whole_number("halves", halves)
+    sample = _in_order(sample)
     smallest = sample.rows["dataset"].value_counts().min()
     if smallest < FEWEST_POINTS:
         raise ValueError(f"each dataset must have {FEWEST_POINTS} points or more, got {smallest}")
     features = scale(sample.features, "robust")
     held_out = _held_out(sample, references, seed)
+    distinct = len(np.unique(features[held_out], axis=0))
+    if distinct <= k:
+        raise ValueError(f"references must be more than k = {k} distinct states, got {distinct}")
     cells = Cells.around(features[held_out], k)
     described = sample.rows.drop_duplicates("dataset").set_index("dataset")
     random = described.index[described["objective"] == "random"]
@@ -117,13 +131,26 @@ def measures(
     return known.join(pd.DataFrame.from_dict(table, orient="index"))
 
 
-def intrinsic_dimension(points: Array, *, k: int = 10) -> float:
+def intrinsic_dimension(points: Array, *, k: int = _NEIGHBOURS) -> float:
     """Maximum-likelihood dimension of points (n, d), pooled: Levina and Bickel 2004, MacKay 2005.
 
-    The inverse of the mean of log(T_k / T_j), j < k, of the distances T_1 <= ... <= T_k.
+    The inverse of the mean of log(T_k / T_j), j < k, of the distances T_1 <= ... <= T_k; inf where
+    all of these are equal. Equal points count once. Raises ValueError unless 2 <= k < their number.
     """
-    distances = knn_distances(np.unique(points, axis=0), k=k)
-    return float(1 / np.log(distances[:, -1:] / distances[:, :-1]).mean())
+    distinct = np.unique(real_array("points", points, ndim=2), axis=0)
+    if not 2 <= whole_number("k", k) < len(distinct):
+        rule = f"at least 2 and below the {len(distinct)} distinct points"
+        raise ValueError(f"k must be {rule}, got {k}")
+    distances = knn_distances(distinct, k=k)
+    mean = np.log(distances[:, -1:] / distances[:, :-1]).mean()
+    return float(1 / mean) if mean > 0 else math.inf
+
+
+def _in_order(sample: Sample) -> Sample:
+    """The sample with the points of a dataset, and of an episode, one after another in time."""
+    keys = [sample.rows[name] for name in ("row", "episode") if name in sample.rows]
+    order = np.lexsort((*keys, pd.factorize(sample.rows["dataset"])[0]))
+    return Sample(sample.features[order], sample.rows.iloc[order])
 
 
 def _held_out(sample: Sample, references: int, seed: int) -> NDArray[np.bool_]:
@@ -151,7 +178,7 @@ def _episodes(sample: Sample, mine: NDArray[np.bool_]) -> tuple[Integers, int]:
 def _entropies(
     points: Array, episodes: Integers, k: int, alpha: float, q: float, volume: float
 ) -> dict[str, Statistic]:
-    """Entropies and dimension of the distinct points of the episodes kept."""
+    """Entropies and dimension of the distinct points of the episodes kept, NaN for too few."""
     points, first = np.unique(points, axis=0, return_index=True)
     episodes, options = episodes[first], {"k": k, "reference_volume": volume}
     functions = {
@@ -163,12 +190,17 @@ def _entropies(
     def of_episodes(function: Callable[[Array], Any]) -> Statistic:
         def statistic(keep: Keep) -> float:
             kept = points[keep[episodes]]
-            return float(function(kept)) if (np.ptp(kept, axis=0) > 0).all() else np.nan
+            dense = len(kept) > k and (np.ptp(kept, axis=0) > 0).all()
+            return float(function(kept)) if dense else np.nan
 
         return statistic
 
+    def dimension(keep: Keep) -> float:
+        kept = points[keep[episodes]]
+        return intrinsic_dimension(kept) if len(kept) > _NEIGHBOURS else np.nan
+
     statistics = {name: of_episodes(function) for name, function in functions.items()}
-    return statistics | {"dimension": lambda keep: intrinsic_dimension(points[keep[episodes]])}
+    return statistics | {"dimension": dimension}
 
 
 def _log_behavioral_entropy(points: Array, **options: Any) -> float:

@@ -7,6 +7,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from belib.arrays import real_array, whole_number
+from belib.config.checks import SHARE, check_type
 from belib.datasets import Dataset, origin, task_rewards
 from belib.streams import derive_seed
 
@@ -23,10 +25,19 @@ class Sample:
         features: (n, d) observations as recorded.
         rows: a row a point: `dataset`, its `objective`, `parameter`, `seed` and `scale`, the
             `episode` and `row` of its file, the `step` at which it was reached, and task rewards.
+
+    Raises ValueError for features that are not finite numbers, or not as many as there are rows.
     """
 
     features: Array
     rows: pd.DataFrame
+
+    def __post_init__(self):
+        features = real_array("features", self.features, ndim=2)
+        if len(features) != len(self.rows):
+            wanted = f"features must have a row for each of {len(self.rows)} rows"
+            raise ValueError(f"{wanted}, got shape {features.shape}")
+        object.__setattr__(self, "features", features)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -54,6 +65,7 @@ def subsample(
 
     Raises ValueError where a dataset has fewer steps, or datasets do not go together.
     """
+    size = whole_number("size", size)
 
     def chosen(dataset: Dataset) -> NDArray[np.intp]:
         if not 1 <= size <= dataset.steps:
@@ -74,6 +86,8 @@ def growing_subsample(
     The defaults are the paper's 10,000 states of every 50,000 for its 500,000 steps (appendix,
     volumetric coverage), and the same proportions of any other length.
     """
+    increments = whole_number("increments", increments)
+    share = check_type("share", share, float, SHARE)
 
     def ends_of(dataset: Dataset) -> NDArray[np.intp]:
         return np.linspace(0, dataset.steps, increments + 1).round().astype(int)
@@ -106,12 +120,20 @@ def scale(features: Array, scaling: str) -> Array:
     "none" leaves them, so that the sensor of the largest numbers decides. "robust" subtracts each
     column's median and divides by its interquartile range over 1.349 (a normal column then has
     variance 1), or by the deviation where that range is 0; constant columns are left out.
+
+    Raises ValueError where all are constant, and for features that are not finite.
     """
     if scaling not in SCALINGS:
         raise ValueError(f"scaling must be one of {', '.join(SCALINGS)}, got {scaling!r}")
+    features = real_array("features", features, ndim=2)
     if scaling == "none":
         return features
-    features = features[:, np.ptp(features, axis=0) > 0]
+    varying = (features != features[:1]).any(0)
+    if not varying.any():
+        raise ValueError(f"features must vary in a column or more, got {len(features)} equal rows")
+    features = features[:, varying]
+    sizes = np.frexp(np.abs(features).max(0))[1]
+    features = np.ldexp(features, -sizes)  # so that squares neither overflow nor vanish
     low, median, high = np.quantile(features, (0.25, 0.5, 0.75), axis=0)
     spread = (high - low) / 1.349
     return (features - median) / np.where(spread > 0, spread, features.std(0))

@@ -29,9 +29,11 @@ def volumetric_coverage(
         scalings: see `scale`; robust scaling is joint over all datasets.
 
     Returns a row a dataset, scaling and increment: the dataset's description, `scaling`, `step`,
-    `points`, `radius`, `coverage` (of the largest radius with this scaling), `leading_share` (of
-    the squared radius that is due to the feature with the largest part).
+    `points`, `radius`, `coverage` (of the largest radius with this scaling, NaN where that is 0),
+    `leading_share` (of the squared radius that is due to the feature with the largest part).
     """
+    if not scalings:
+        raise ValueError(f"scalings must be of {', '.join(SCALINGS)}, got none")
     sample = growing_subsample(datasets, increments=increments, share=share, seed=seed)
     described = sample.rows.drop_duplicates("dataset").set_index("dataset")
     steps = {dataset.name: dataset.steps for dataset in datasets}

@@ -170,6 +170,16 @@ class Objective(NamedTuple):
     """The setting, `alpha` or `q`, that the reward depends on; the dataset's name has its value."""
 
 
+_LEAST_DISTANCE = 1e-6
+"""Below it R^(1 - q) is cut for q > 1, where it is infinite among duplicates."""
+
+
+def _renyi(config: Any) -> Callable:
+    if config.renyi_form == "signed":
+        return partial(renyi_reward, q=config.q)
+    return lambda r: renyi_reward(r.clamp(min=_LEAST_DISTANCE), q=config.q, literal=True)
+
+
 OBJECTIVES = {
     "behavioral": Objective(
         lambda config: partial(
@@ -179,7 +189,7 @@ OBJECTIVES = {
         ),
         parameter="alpha",
     ),
-    "renyi": Objective(lambda config: partial(renyi_reward, q=config.q), parameter="q"),
+    "renyi": Objective(_renyi, parameter="q"),
     "shannon": Objective(lambda config: shannon_reward),
 }
 """The rewards of distances that a configuration can name. A line here makes a new objective."""

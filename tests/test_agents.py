@@ -7,7 +7,8 @@ from belib.agents.apt import APT
 from belib.config import OfflineConfig, PretrainConfig
 from belib.offline.td3 import TD3
 from belib.replay import Batch
-from belib.rewards import OBJECTIVES
+from belib.rewards import OBJECTIVES, behavioral_reward
+from belib.weighting import prelec_beta
 
 OBS, ACTION = 5, 2
 
@@ -117,6 +118,41 @@ def test_apt_rewards_the_mean_distance_with_self_counted():
     expected = OBJECTIVES[agent.config.objective].reward(agent.config)(mean)
     found, _ = agent.intrinsic_reward(data.obs)
     torch.testing.assert_close(found[0].double(), expected, rtol=1e-4, atol=1e-7)
+
+
+@pytest.mark.parametrize("representation", ["random", "observation"])
+def test_representations_that_are_not_learnt_cost_no_training(representation):
+    agent, data = apt(representation=representation), batch()
+    before = agent.represent(data.obs)
+    for _ in range(3):
+        metrics = agent.update(data)
+    assert "icm" not in agent.optimizers
+    assert "icm_loss" not in metrics
+    after = agent.represent(data.obs)
+    if representation == "random":
+        assert torch.equal(before, after)
+        assert after.shape[-1] == 8
+    else:  # each sensor over its deviation in what was seen
+        assert after.std(1, correction=0)[0].tolist() == pytest.approx([1.0] * OBS, rel=1e-3)
+
+
+def test_m_of_prelecs_beta_is_the_dimension_in_use():
+    """Five sensors, and not the 8 numbers that the curiosity module would have."""
+    agent, distance = apt(representation="observation"), torch.linspace(0, 3, 7)
+    expected = behavioral_reward(distance, alpha=0.5, beta=prelec_beta(0.5, OBS))
+    torch.testing.assert_close(agent.rewards[0](distance), expected)
+    other = behavioral_reward(distance, alpha=0.5, beta=prelec_beta(0.5, 8))
+    torch.testing.assert_close(apt().rewards[0](distance), other)
+
+
+def test_renyis_published_form_falls_for_large_q_and_its_signed_form_rises():
+    distance = torch.tensor([0.0, 0.5, 1.0, 2.0])
+    published, signed = (
+        apt(objective="renyi", q=2.0, renyi_form=form).rewards[0](distance)
+        for form in ("published", "signed")
+    )
+    torch.testing.assert_close(published, torch.tensor([1e6, 2.0, 1.0, 0.5]))
+    torch.testing.assert_close(signed, 1 - 1 / (1 + distance))
 
 
 def test_apt_rewards_obs_and_not_next_obs():

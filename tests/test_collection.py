@@ -17,7 +17,7 @@ from belib.training.collection import AGENTS, Collection
 def test_one_call_collects_for_all_objectives(small_pretrain, tmp_path, capsys):
     """Those whose agents have the same networks in lockstep, one group after the other."""
     objectives = ("smm", "behavioral", "rnd", "shannon", "random")
-    sizes = {"num_steps": 1100, "random_steps": 700}
+    sizes = {"num_steps": 1100, "random_steps": 700, "convention": "corrected"}
     configs = [small_pretrain(objective=o, **sizes) for o in objectives]
     folders = pretrain(configs, runs_dir=tmp_path, progress=False)
     for folder in folders[:-1]:
@@ -171,7 +171,8 @@ def test_a_small_memory_continues_from_its_last_rows_alone(small_pretrain, tmp_p
 
 
 def test_the_online_reference_learns_the_tasks_reward(small_pretrain, tmp_path):
-    config = small_pretrain(objective="task", task="walker_run", num_steps=1500, random_steps=1400)
+    sizes = {"num_steps": 1500, "random_steps": 1400, "convention": "corrected"}
+    config = small_pretrain(objective="task", task="walker_run", **sizes)
     folder = tmp_path / "walker" / "data"
     work = Collection([config], [folder])
     paid = []
@@ -240,3 +241,14 @@ def test_other_domains_collect_with_every_agent(small_pretrain, tmp_path, domain
 def test_urlbs_own_environments_are_named_as_such(name):
     with pytest.raises(ValueError, match="one of URLB's own"):
         (envs.split_task if "_" in name else envs.primal_task)(name)
+
+
+@pytest.mark.parametrize(("convention", "counts"), [("urlb", [0, 998]), ("corrected", [898, 1096])])
+def test_urlb_replays_finished_episodes_only(convention, counts, small_pretrain, tmp_path):
+    """An episode of 1,000 steps has 998 starts of transitions over 3 steps, 100 steps have 98."""
+    config = small_pretrain(objective="random", num_steps=1100, convention=convention)
+    work, seen = Collection([config], [tmp_path / "walker" / "data"]), {}
+    while work.step < 1100:
+        work.advance()
+        seen[work.step] = int(work.replay.count[0])
+    assert [seen[900], seen[1100]] == counts

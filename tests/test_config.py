@@ -221,6 +221,24 @@ def test_dataset_names(objective, name):
     assert PretrainConfig(objective=objective, q=3, seed=2).dataset == name
 
 
+@pytest.mark.parametrize(
+    ("changes", "name"),
+    [
+        ({"objective": "renyi", "renyi_form": "signed"}, "renyi-3-signed-s2"),
+        ({"representation": "observation"}, "behavioral-0.5-observation-s2"),
+        (
+            {"objective": "renyi", "renyi_form": "signed", "representation": "random"},
+            "renyi-3-signed-random-s2",
+        ),
+        # what an objective does not use is not in its name
+        ({"objective": "shannon", "renyi_form": "signed"}, "shannon-s2"),
+        ({"objective": "rnd", "representation": "observation"}, "rnd-s2"),
+    ],
+)
+def test_datasets_are_named_by_how_they_differ_from_the_papers(changes, name):
+    assert PretrainConfig(q=3, seed=2, **changes).dataset == name
+
+
 def test_types():
     assert check_type("alpha", 1, float) == 1.0
     assert check_type("steps", None, int | None) is None

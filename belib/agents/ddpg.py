@@ -1,8 +1,9 @@
 """DDPG as URLB has it, and the hooks that make an exploring agent of it.
 
-URLB's code differs from the papers that it implements. `convention` decides which is followed:
+URLB's code differs from the papers that it implements. `convention` decides which is followed;
+"urlb" is what the paper ran, as far as its text and URLB's code determine it.
 
-| | "urlb" (the default: what the paper ran) | "corrected" |
+| | "urlb" (the default) | "corrected" |
 |---|---|---|
 | n-step return | r(s_t) alone | r(s_t) + ... + gamma^(n-1) r(s_(t+n-1)) |
 | APT, neighbours of a state | itself, at distance 0, and k - 1 others | k others [1] |
@@ -10,6 +11,8 @@ URLB's code differs from the papers that it implements. `convention` decides whi
 | RND, observations are scaled by | the batch's mean and variance | those of all batches [3] |
 | SMM, a skill's cross entropy | is added | is subtracted: skills that can be told apart [4] |
 | a terminal's discount of 0 | counts as 1 | is kept |
+| replayed are | finished episodes | all steps so far |
+| a batch is drawn from (ours, under both) | all episodes; URLB: a quarter of them, by turns | |
 
 [1] Liu and Abbeel 2021. [2] Pathak et al. 2017. [3] Burda et al. 2019. [4] Lee et al. 2019.
 Episode files keep the environment's own discount under both.

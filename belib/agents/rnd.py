@@ -8,12 +8,12 @@ et al., and without subtracting a mean). Convention "urlb" or "corrected": see `
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from belib.actor_critic import Metrics
 from belib.agents.ddpg import Explorer
 from belib.config import PretrainConfig
-from belib.networks import mlp
+from belib.networks import RunningMoments, mlp
 from belib.replay import Batch
 
 
@@ -61,31 +61,3 @@ class RND(Explorer):
             variance, mean = torch.var_mean(obs, 1, correction=0, keepdim=True)
         clip = self.config.rnd_obs_clip
         return ((obs - mean) / (variance + 1e-5).sqrt()).clamp(-clip, clip)
-
-
-class RunningMoments(nn.Module):
-    """Mean and variance of all numbers seen, a member and feature each (Chan et al. 1979).
-
-    It starts from a variance of 1 with the weight of 1e-4 numbers, as URLB's, so that a first batch
-    of equal numbers has a positive variance.
-    """
-
-    mean: Tensor
-    variance: Tensor
-    count: Tensor
-
-    def __init__(self, members: int, features: int):
-        super().__init__()
-        self.register_buffer("mean", torch.zeros(members, 1, features))
-        self.register_buffer("variance", torch.ones(members, 1, features))
-        self.register_buffer("count", torch.tensor(1e-4, dtype=torch.float64))
-
-    @torch.no_grad()
-    def count_in(self, x: Tensor) -> None:
-        """Count the numbers (M, B, features) in."""
-        variance, mean = torch.var_mean(x, 1, correction=0, keepdim=True)
-        self.count += x.shape[1]
-        share = (x.shape[1] / self.count).float()
-        difference = mean - self.mean
-        self.mean += share * difference
-        self.variance.lerp_(variance, share).add_(share * (1 - share) * difference.square())

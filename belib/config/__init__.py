@@ -79,13 +79,21 @@ class PretrainConfig(LearnerConfig):
     """Collection of one dataset by a reward-free agent (paper, table 2; the rest from URLB)."""
 
     STAGE: ClassVar[str] = "04_pretrain"
-    MEMBER_FIELDS: ClassVar[tuple[str, ...]] = ("objective", "alpha", "q", "task", "seed")
+    MEMBER_FIELDS: ClassVar[tuple[str, ...]] = (
+        *("objective", "alpha", "q", "renyi_form", "task", "seed"),
+    )
 
     objective: str = setting("behavioral", "what the intrinsic reward estimates", source="s. 4")
     alpha: float = setting(
         0.5, "Prelec's alpha, of the behavioral objective", source="section 5", rule=POSITIVE
     )
     q: float = setting(0.5, "Renyi's order, of that objective", source="section 5", rule=POSITIVE)
+    renyi_form: str = setting(
+        "published",
+        "R^(1-q), which falls with R for q > 1, or signed: the q-logarithm of 1 + R",
+        source="Yuan et al. 2022",
+        rule=one_of(("published", "signed")),
+    )
     task: str = setting(
         "", "whose reward the task objective learns (the online reference)", source="section 5"
     )
@@ -103,6 +111,12 @@ class PretrainConfig(LearnerConfig):
     )
     replay_capacity: int = setting(
         1_000_000, "replay rows", unit="rows", source="table 2", rule=AT_LEAST_TWO
+    )
+    representation: str = setting(
+        "learnt",
+        "where APT takes distances: see belib.agents.apt",
+        source="table 2",
+        rule=one_of(("learnt", "random", "observation")),
     )
     representation_dim: int = setting(
         512, "APT's and RND's; M of Prelec's beta", source="table 2", rule=AT_LEAST_TWO
@@ -158,8 +172,17 @@ class PretrainConfig(LearnerConfig):
 
     @property
     def unused_fields(self) -> tuple[str, ...]:
-        """The parameters of other objectives."""
-        return tuple(name for name in ("alpha", "q") if name != self._own)
+        """What other objectives use."""
+        unused = [name for name in ("alpha", "q") if name != self._own]
+        unused += ["renyi_form"] if self.objective != "renyi" else []
+        return (*unused, *([] if self.objective in OBJECTIVES else ["representation"]))
+
+    @property
+    def variant(self) -> str:
+        """How the objective differs from the paper's: `signed`, `observation`, or nothing."""
+        default = {item.name: item.default for item in fields(self)}
+        names = (n for n in ("renyi_form", "representation") if n not in self.unused_fields)
+        return "-".join(v for n in names if (v := getattr(self, n)) != default[n])
 
     @property
     def parameter(self) -> float | None:
@@ -174,9 +197,9 @@ class PretrainConfig(LearnerConfig):
 
     @property
     def dataset(self) -> str:
-        """The dataset's name: `behavioral-0.5-s0`, `shannon-long-s0`, `task-walker_run-s0`."""
+        """The dataset's name: `behavioral-0.5-s0`, `renyi-2-signed-s0`, `shannon-long-s0`."""
         parameter = "" if self.parameter is None else f"{self.parameter:.12g}"
-        parts = (self.objective, parameter, self.task, self.label, f"s{self.seed}")
+        parts = (self.objective, parameter, self.variant, self.task, self.label, f"s{self.seed}")
         return "-".join(part for part in parts if part)
 
 
@@ -198,6 +221,16 @@ class OfflineConfig(LearnerConfig):
     )
     eval_episodes: int = setting(
         10, "episodes an evaluation", unit="episodes", source="ExORL", rule=AT_LEAST_ONE
+    )
+    eval_first: bool = setting(
+        False, "evaluate before the first update too, as ExORL does", source="ExORL"
+    )
+    replay_capacity: int = setting(
+        1_000_000,
+        "transitions learnt from, the oldest, in whole episodes",
+        unit="transitions",
+        source="ExORL",
+        rule=AT_LEAST_TWO,
     )
     convention: str = setting(
         "exorl", "which CQL: ExORL's or the published one", source="ours", rule=one_of(CONVENTIONS)

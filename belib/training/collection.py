@@ -188,8 +188,13 @@ class Collection:
         *,
         first: bool = False,
     ) -> None:
-        """Append a row to the episode and to the replay memory, where a reset joins its step."""
+        """Append a row to the episode and to the replay memory, where a reset joins its step.
+
+        By URLB's convention an episode is replayed once it is finished.
+        """
         self.recorders[member].add(action, found, rewards)
+        if self.config.convention == "urlb":
+            return
         paid = self.task_rewards.tasks.index(self.paid_tasks[member])
         reward, discount = rewards[paid : paid + 1], np.array([found.discount])
         row = (self._seen(member, found.obs), action, reward, self._known_discount(discount))
@@ -204,6 +209,8 @@ class Collection:
         """Put the finished episode on disk, and its returns and mean metrics in the history."""
         episode, rewards = self._present_episode(member)
         datasets.write_episode(self.folders[member], self.episodes[member], episode, rewards)
+        if self.config.convention == "urlb":
+            self._replay(member, episode, rewards[self.paid_tasks[member]][:, None])
         self.episodes[member] += 1
         row: dict[str, float] = {"step": self.step, "episode": self.episodes[member] - 1}
         row |= {f"return_{task}": float(values.sum()) for task, values in rewards.items()}
@@ -253,16 +260,24 @@ class Collection:
     def _restore_replay(self, member: int) -> None:
         """Fill the replay memory from the episodes on disk, the last that fit, and the present."""
         self.replay.clear(member)
-        present, rewards = self._present_episode(member)
-        paid = rewards[self.paid_tasks[member]][:, None]
-        rows: tuple[np.ndarray, ...] = ()
-        for episode, reward in (*self._stored_episodes(member), (present, paid)):
-            skill = episode.get("z", np.empty((len(reward), 0), np.float32))
-            obs = np.concatenate([episode["observation"], skill], -1)
-            rows = obs, episode["action"], reward, self._known_discount(episode["discount"])
-            if len(obs) > 1:
-                self.replay.add(member, *rows, first=True)
-        self._resets[member] = tuple(column[0] for column in rows)
+        for episode, reward in self._stored_episodes(member):
+            self._replay(member, episode, reward)
+        if self.config.convention == "corrected":
+            present, rewards = self._present_episode(member)
+            rows = self._replay(member, present, rewards[self.paid_tasks[member]][:, None])
+            self._resets[member] = tuple(column[0] for column in rows)
+
+    def _replay(
+        self, member: int, episode: dict[str, np.ndarray], reward: np.ndarray
+    ) -> tuple[np.ndarray, ...]:
+        """Put an episode of more than its reset into the replay memory, with the rewards (rows, 1)
+        that are paid; returns its rows."""
+        skill = episode.get("z", np.empty((len(reward), 0), np.float32))
+        obs = np.concatenate([episode["observation"], skill], -1)
+        rows = obs, episode["action"], reward, self._known_discount(episode["discount"])
+        if len(obs) > 1:
+            self.replay.add(member, *rows, first=True)
+        return rows
 
     def _stored_episodes(self, member: int) -> list[tuple[dict[str, np.ndarray], np.ndarray]]:
         """The last episodes on disk that fill the memory, each with the rewards (rows, 1) paid."""

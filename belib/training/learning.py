@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,9 @@ class Learning:
         self.evaluator = Evaluator(tasks, seeds, self.config.eval_episodes)
         sizes = (self.evaluator.obs_dim, self.evaluator.action_dim)
         check_sizes(self.config, dataset, sizes)
-        replay, self.bound = load_replay(configs, dataset, sizes)
+        replay, self.bound = load_replay(
+            configs, oldest(dataset, self.config.replay_capacity), sizes
+        )
         self.learner = LEARNERS[self.config.algorithm](*sizes, configs)
         draws = Streams(seeds, "replay")
         self.engine = Engine(self.learner, replay, self.config.batch_size, draws)
@@ -60,6 +63,8 @@ class Learning:
 
     def advance(self) -> None:
         """One update of every member; an evaluation every `eval_every` updates and at the end."""
+        if self.step == 0 and self.config.eval_first:
+            self._evaluate({})
         self.engine.step()
         self.step += 1
         evaluated = self.step % self.config.eval_every == 0 or self.step == self.config.num_steps
@@ -163,6 +168,12 @@ def offline_folder(
     return paths.resolve(runs_dir).joinpath(*parts)
 
 
+def oldest(dataset: Dataset, transitions: int) -> Dataset:
+    """The first episodes that hold so many transitions, which ExORL's loader takes; or all."""
+    number = np.searchsorted(np.cumsum(dataset.lengths), transitions) + 1
+    return replace(dataset, files=dataset.files[:number])
+
+
 def load_replay(
     configs: Sequence[OfflineConfig], dataset: Dataset, sizes: tuple[int, int]
 ) -> tuple[Replay, float]:
@@ -170,8 +181,8 @@ def load_replay(
 
     `sizes` are obs_dim and action_dim.
 
-    Returns also the largest discounted sum that its rewards allow. Raises DatasetError for rewards
-    that are not finite or not as many as states, and where a batch would exceed the dataset.
+    Returns also the largest discounted sum that its rewards allow. Raises DatasetError for episodes
+    and rewards that `datasets.validate` finds faults in, and where a batch exceeds the dataset.
     """
     config, tasks = configs[0], sorted({config.task for config in configs})
     if dataset.steps < config.batch_size:
@@ -189,11 +200,7 @@ def load_replay(
         rewards=len(tasks),
         members=[(0, tasks.index(each.task)) for each in configs],
     )
-    for file, episode, rewards in zip(dataset.files, dataset.episodes(), labels, strict=True):
-        if len(rewards) != len(episode["action"]) or not np.isfinite(rewards).all():
-            wanted = f"{len(episode['action'])} finite rewards a task"
-            found = f"{len(rewards)}, of which {np.isfinite(rewards).all(1).sum()} finite"
-            raise DatasetError(f"{file}: its labels must be {wanted}, got {found}")
+    for episode, rewards in zip(dataset.episodes(strict=True), labels, strict=True):
         replay.add_episode(0, {**episode, "reward": rewards})
     largest = max(np.abs(rewards).max() for rewards in labels)
     horizon = 1 / (1 - config.discount) if config.discount < 1 else math.inf

@@ -1,0 +1,135 @@
+"""How far each dataset of a study explores, and what policies learn from it: two tables that grow.
+
+    python benchmarks/exploration.py runs/gate results/gate --reference
+
+writes `exploration.csv`, a row a dataset, and `returns.csv`, a row a policy. Rows that are there
+stay; finished datasets and policies that are new are added. Measures are relative to a fixed
+reference, `results/gate/reference.npz`, which `--reference` makes of the datasets at hand.
+"""
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+from scipy.spatial import cKDTree
+
+from belib import coverage, datasets, estimators, paths, results
+from belib.knn import knn_distances
+from belib.networks import Trunk
+from belib.streams import Streams, derive_seed
+from belib.training import is_collected
+
+REFERENCE = paths.ROOT / "results" / "gate" / "reference.npz"
+STATES = 3000  # of the later half of each dataset
+CENTRES = 1000  # of the net of cells
+POSE = 15  # Walker's orientations and height come first, then its velocities
+HEIGHT = 14
+ARM = ["objective", "parameter", "variant", "label", "intrinsic_reward_scale", "num_steps", "seed"]
+
+
+def later_states(dataset: datasets.Dataset) -> np.ndarray:
+    """States (STATES, d) drawn from the later half of a dataset, without replacement."""
+    states = dataset.transitions().next_obs[dataset.steps // 2 :].astype(np.float64)
+    random = np.random.default_rng(derive_seed(0, "exploration", dataset.name))
+    return states[random.choice(len(states), STATES, replace=False)]
+
+
+def make_reference(folder: Path, collected: list[datasets.Dataset]) -> None:
+    """Scales and cells of all datasets together: robust scales, and centres far from each other."""
+    states = np.concatenate([later_states(each) for each in collected])
+    low, middle, high = np.quantile(states, (0.25, 0.5, 0.75), axis=0)
+    arrays = {"middle": middle, "spread": (high - low) / 1.349}
+    scaled = (states - middle) / arrays["spread"]
+    for name, columns in (("all", slice(None)), ("pose", slice(POSE))):
+        centres, reach = spread_out(scaled[:, columns])
+        arrays |= {f"{name}_centres": centres, f"{name}_reach": reach}
+    arrays["datasets"] = np.array([each.name for each in collected])
+    paths.write_atomic(
+        paths.writable_folder(folder) / REFERENCE.name, lambda f: np.savez(f, **arrays)
+    )
+
+
+def spread_out(points: np.ndarray) -> tuple[np.ndarray, float]:
+    """Centres by farthest-point traversal (Gonzalez 1985), and how far the points are from them."""
+    chosen, nearest = [0], np.square(points - points[0]).sum(1)
+    while len(chosen) < CENTRES:
+        chosen.append(int(nearest.argmax()))
+        nearest = np.minimum(nearest, np.square(points - points[chosen[-1]]).sum(1))
+    return points[chosen], float(np.sqrt(nearest.max()))
+
+
+def explored(dataset: datasets.Dataset, reference: dict[str, np.ndarray]) -> dict[str, float]:
+    """The measures of one dataset, in nats, shares, metres and the environment's units."""
+    raw = later_states(dataset)
+    scaled = (raw - reference["middle"]) / reference["spread"]
+    row = {}
+    for name, columns in (("all", slice(None)), ("pose", slice(POSE))):
+        states = scaled[:, columns]
+        row[f"entropy_{name}"] = estimators.shannon_entropy_knn(states, duplicates="drop").value
+        apart = cKDTree(states).query(reference[f"{name}_centres"])[0]
+        row[f"cells_{name}"] = float((apart <= reference[f"{name}_reach"]).mean())
+    trunk = Trunk(Streams([0], "exploration"), raw.shape[1], 128)
+    with torch.no_grad():
+        seen = trunk(torch.from_numpy(raw).float()[None])
+    row["trunk"] = float(torch.log1p(knn_distances(seen, k=12).mean(-1)).mean())
+    row["ball"] = coverage.smallest_ball(raw).radius
+    row["height"] = float(raw[:, HEIGHT].mean())
+    rewards = (datasets.read_card(dataset.folder) or {})["mean_reward"]
+    return row | {f"reward_{task}": value for task, value in rewards.items()}
+
+
+def arm(dataset: datasets.Dataset) -> dict[str, object]:
+    """What made a dataset: its objective and how it was paid."""
+    config = dataset.config()
+    assert config is not None, f"{dataset.folder} has no config.yaml"
+    return {"dataset": dataset.name, **{name: getattr(config, name) for name in ARM}}
+
+
+def policies(runs_dir: Path, finished: list[str]) -> pd.DataFrame:
+    """A row a policy: the mean and sd of its evaluations in the later half, its last and first."""
+    if not any(runs_dir.glob("offline/**/results.csv")):
+        return pd.DataFrame()
+    table = results.collect(runs_dir)
+    table = table[table["dataset"].isin([*finished, "none"])]
+    keys, rows = ["dataset", "task", "algorithm", "seed"], []
+    for key, group in table.sort_values("step").groupby(keys):
+        late = group[group["step"] >= group["step"].max() / 2]["return"]
+        row = {"late": late.mean(), "late_sd": late.std(), "evaluations": len(late)}
+        row |= {"final": group["return"].iloc[-1], "step": group["step"].max()}
+        status = "diverged" if "diverged" in set(group["status"]) else "ok"
+        rows.append(dict(zip(keys, key, strict=True)) | row | {"status": status})
+    return pd.DataFrame(rows)
+
+
+def main() -> None:
+    words = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    words.add_argument("runs_dir", type=Path)
+    words.add_argument("to", type=Path)
+    words.add_argument(
+        "--reference", action="store_true", help="make the reference of what is there"
+    )
+    given = words.parse_args()
+    runs_dir, to = given.runs_dir.absolute(), paths.writable_folder(given.to.absolute())
+    there = datasets.find_datasets(runs_dir, "walker")
+    finished = [each for each in there if is_collected(each.config(), each.folder)]
+    if given.reference:
+        make_reference(to, finished)
+    with np.load(REFERENCE, allow_pickle=False) as file:
+        reference = dict(file)
+    file = to / "exploration.csv"
+    before = pd.read_csv(file) if file.exists() else pd.DataFrame({"dataset": []})
+    new = [each for each in finished if each.name not in set(before["dataset"])]
+    rows = pd.DataFrame([arm(each) | explored(each, reference) for each in new])
+    table = pd.concat([before, rows], ignore_index=True).sort_values(["seed", "dataset"])
+    paths.write_text(file, table.round(6).to_csv(index=False))
+    learnt = policies(runs_dir, [each.name for each in finished])
+    paths.write_text(to / "returns.csv", learnt.round(4).to_csv(index=False))
+    print(f"{len(new)} new datasets, {len(table)} in all; {len(learnt)} policies: {to}")
+
+
+if __name__ == "__main__":
+    main()

@@ -11,6 +11,7 @@ import mujoco
 import numpy as np
 import torch
 
+from belib.arrays import real_array, whole_number
 from belib.config import unknown_name
 
 with warnings.catch_warnings():
@@ -178,7 +179,7 @@ class Environment:
 
     def seed(self, seed: int) -> None:
         """Start the stream of starting states anew."""
-        self._env.task.random.seed(seed % 2**32)
+        self._env.task.random.seed(_seed(seed))
 
     def reset(self) -> TimeStep:
         """Start an episode."""
@@ -187,8 +188,10 @@ class Environment:
 
     def step(self, action: np.ndarray) -> TimeStep:
         """Apply an action (action_dim,) in [-1, 1]."""
-        scaled = self._middle + self._half_range * np.asarray(action, np.float64)
-        return self._time_step(self._env.step(scaled))
+        action = np.asarray(action, np.float64)
+        if action.shape != (self.action_dim,):
+            raise ValueError(f"action must have shape ({self.action_dim},), got {action.shape}")
+        return self._time_step(self._env.step(self._middle + self._half_range * action))
 
     def _time_step(self, found: Any) -> TimeStep:
         return TimeStep(
@@ -265,6 +268,7 @@ class TaskRewards:
         """
         model, data = self._physics.model.ptr, self._physics.data.ptr
         size = mujoco.mj_stateSize(model, _PHYSICS)
+        states = real_array("states", states, ndim=2, finite=False)
         if states.shape[-1] != size:
             raise ValueError(f"physics states must have {size} numbers, got {states.shape[-1]}")
         rewards = []
@@ -277,9 +281,14 @@ class TaskRewards:
         return np.array(rewards).reshape(-1, len(self.tasks))
 
 
+def _seed(seed: int) -> int:
+    """Of the 32 bits that dm_control's random numbers take."""
+    return whole_number("seed", seed) % 2**32
+
+
 def _load(task: str, seed: int, *, flat: bool = True) -> Any:
     domain, name = split_task(task)
-    random = np.random.RandomState(seed % 2**32)
+    random = np.random.RandomState(_seed(seed))
     return DOMAINS[domain][name](random=random, environment_kwargs={"flat_observation": flat})
 
 

@@ -8,12 +8,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from belib.arrays import whole_number
+
 Distribution = Callable[..., Tensor]
 """Fills a tensor in place from a `generator`: `Tensor.normal_`, `Tensor.uniform_`."""
 
 
 def derive_seed(seed: int, *purpose: str | int) -> int:
-    """A 63-bit seed for one purpose of a run, unrelated to the seeds for other purposes."""
+    """A 63-bit seed for one purpose of a run, unrelated to the seeds for other purposes.
+
+    Raises ValueError for a seed that is no whole number from 0 on; it may be of any size.
+    """
+    seed = whole_number("seed", seed)
     words = [zlib.crc32(word.encode()) if isinstance(word, str) else word for word in purpose]
     drawn = np.random.SeedSequence([seed, *words]).generate_state(1, np.uint64)
     return int(drawn[0] >> np.uint64(1))

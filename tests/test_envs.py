@@ -7,6 +7,7 @@ from dm_control.utils import rewards as dm_rewards
 
 from belib import envs, fast_rewards
 from belib.envs import Environment, TaskRewards
+from belib.streams import derive_seed
 
 
 def test_sizes_and_types():
@@ -130,6 +131,32 @@ def test_rewards_of_states_equal_live_rewards_to_the_bit(domain):
 def test_states_of_the_wrong_size_are_refused():
     with pytest.raises(ValueError, match="must have 57 numbers, got 45"):
         TaskRewards("quadruped").of_states(np.zeros((2, 45)))  # without the 12 activations
+    with pytest.raises(ValueError, match=r"states must have 2 axes, got shape \(18,\)"):
+        TaskRewards("walker").of_states(np.zeros(18))
+    states = np.array([Environment("walker_run", 0).reset().physics])
+    rewards = TaskRewards("walker")
+    for kind in (states.tolist(), np.asfortranarray(np.repeat(states, 2, 0))):
+        assert (rewards.of_states(kind)[0] == rewards.of_states(states)[0]).all()
+
+
+def test_an_action_has_a_number_for_each_joint():
+    env = Environment("walker_run", 0)
+    env.reset()
+    for action in (0.5, [0.5], np.zeros(7), np.zeros((1, 6))):
+        with pytest.raises(ValueError, match=r"action must have shape \(6,\), got"):
+            env.step(action)
+
+
+def test_seeds_are_whole_numbers_of_any_size():
+    starts = [Environment("walker_run", seed).reset().obs for seed in (3, np.int64(3), 3 + 2**32)]
+    assert (starts[0] == starts[1]).all()
+    assert (starts[0] == starts[2]).all(), "dm_control takes 32 bits"
+    for seed in (-1, 1.0, True, "1"):
+        with pytest.raises(ValueError, match="seed must be"):
+            Environment("walker_run", seed)
+        with pytest.raises(ValueError, match="seed must be"):
+            derive_seed(seed, "anything")
+    assert derive_seed(np.int64(3), "a") == derive_seed(3, "a") != derive_seed(3 + 2**64, "a")
 
 
 def test_unknown_names():

@@ -665,6 +665,23 @@ def test_starts_are_upright_or_not(task):
         assert ((returns > 450).mean(), (returns < 50).mean()) == (share, 1 - share)
 
 
+def test_an_evaluator_takes_seeds_of_any_size_and_refuses_what_makes_no_sense():
+    found = []
+    for seed in (3, np.int64(3), 2**32, 2**63 - 1, 2**70):
+        evaluator = Evaluator(["reacher_easy"], [seed], np.int64(1))
+        found.append(evaluator(evaluator.random_policy(), 0))
+        assert found[-1].shape == (1, 1)
+    assert found[0] == found[1]
+    for tasks, seeds, episodes, message in (
+        (["walker_walk"], [0], 0, "episodes must be at least 1, got 0"),
+        (["walker_walk"], [0], 2.0, r"episodes must be an integer, got 2\.0"),
+        (["walker_walk"], [0, 1], 1, "tasks must be one or more, each with a seed"),
+        ([], [], 1, "tasks must be one or more"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            Evaluator(tasks, seeds, episodes)
+
+
 def test_baselines_stand_in_the_same_table(small_offline, runs_dir):
     configs = [small_offline(seed=seed, eval_episodes=3) for seed in (0, 1)]
     table = evaluate_baselines(configs, runs_dir=runs_dir)

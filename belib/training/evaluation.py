@@ -10,6 +10,7 @@ from torch import Tensor
 
 from belib import runs
 from belib.actor_critic import ActorCritic
+from belib.arrays import whole_number
 from belib.config import LearnerConfig
 from belib.envs import Environment, PhysicsError, TimeStep
 from belib.streams import Streams, derive_seed
@@ -37,7 +38,9 @@ class Evaluator:
     """
 
     def __init__(self, tasks: Sequence[str], seeds: Sequence[int], episodes: int):
-        self.seeds, self.episodes = seeds, episodes
+        self.seeds, self.episodes = seeds, whole_number("episodes", episodes, least=1)
+        if not tasks or len(tasks) != len(seeds):
+            raise ValueError(f"tasks must be one or more, each with a seed, got {tasks}, {seeds}")
         numbered = [(task, tasks[:m].count(task)) for m, task in enumerate(tasks)]
         self._envs = [[_environment(*each, e) for e in range(episodes)] for each in numbered]
         self.obs_dim, self.action_dim = self._envs[0][0].obs_dim, self._envs[0][0].action_dim

@@ -10,12 +10,12 @@ from belib.config import (
     OfflineConfig,
     PretrainConfig,
     check_parameters,
-    expand,
     paper_grid,
     read_yaml,
     scales,
 )
 from belib.config.checks import check_type
+from belib.config.settings import expand
 from belib.figures.style import ALPHAS, QS
 
 STAGES = (PretrainConfig, OfflineConfig)

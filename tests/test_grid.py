@@ -4,10 +4,11 @@ import shutil
 from collections import Counter
 from typing import NamedTuple
 
+import pandas as pd
 import pytest
 import yaml
 
-from belib import grid, paths, runs
+from belib import grid, paths, results, runs
 from belib.config import OfflineConfig, PretrainConfig, scales
 from belib.grid import Job, engine, plan, work
 from belib.grid.__main__ import main
@@ -322,5 +323,7 @@ def test_offline_jobs_are_finished_by_their_results(tmp_path):
     assert not work.finished(job, tmp_path)
     for step in (20, 30):
         paths.writable_folder(folder)
-        (folder / "results.csv").write_text(f"step,return\n10,1.0\n{step},2.0\n")
+        values = {"return": 1.0, "seed": 0, "parameter": 0.5, "episodes": 1, "status": "ok"}
+        rows = [dict.fromkeys(results.COLUMNS, "own") | values | {"step": n} for n in (10, step)]
+        results.write(folder / "results.csv", pd.DataFrame(rows).assign(upright=1.0))
         assert work.finished(job, tmp_path) == (step == 30)

@@ -4,11 +4,8 @@ YAML files in `params/`, a notebook's parameters cell and Python callers all bui
 wrong value, type or name is refused when the object is built, before any time is spent.
 """
 
-import itertools
-from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, ClassVar, TypeVar
-
-import numpy as np
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
 
 from belib import machine, paths
 from belib.config.checks import (
@@ -17,12 +14,11 @@ from belib.config.checks import (
     AT_LEAST_ZERO,
     POSITIVE,
     SHARE,
-    check_type,
 )
 from belib.config.checks import check_parameters as check_parameters
 from belib.config.checks import read_yaml as read_yaml
 from belib.config.checks import unknown_name as unknown_name
-from belib.config.settings import Config, one_of, setting
+from belib.config.settings import Config, expand, one_of, setting
 from belib.config.settings import scales as scales
 from belib.rewards import OBJECTIVES
 
@@ -30,7 +26,6 @@ EXPLORING = (*OBJECTIVES, "rnd", "smm")
 ALGORITHMS = ("td3", "td3_bc", "bc", "cql", "crr")
 CONVENTIONS = ("exorl", "standard")
 CRR_WEIGHTS = ("indicator", "exp", "identity")
-_LISTS = (list, tuple, range, np.ndarray)
 PRECISIONS = ("float32", "tf32", "bfloat16", "auto")
 
 
@@ -273,43 +268,9 @@ class OfflineConfig(LearnerConfig):
         return "-".join((self.algorithm, *words))
 
 
-AnyConfig = TypeVar("AnyConfig", PretrainConfig, OfflineConfig)
-
-
 def read_grid(scale: str) -> dict[str, Any]:
     """`params/grid.<scale>.yaml` as it is; `belib.grid` makes jobs of it."""
     return read_yaml(paths.PARAMS / f"grid.{scale}.yaml")
-
-
-def expand(entry: dict[str, Any], sizes: AnyConfig) -> list[AnyConfig]:
-    """The configs that an entry with lists stands for, one for each combination of their values.
-
-    `seeds: 5` is short for `seed: [0, 1, 2, 3, 4]`, and `times: 6` multiplies `num_steps`.
-
-    Args:
-        sizes: what the entry does not name.
-
-    Raises TypeError for a wrong name or type, ValueError for a wrong value or an empty list.
-    """
-    entry = dict(entry)
-    if "seeds" in entry:
-        if "seed" in entry:
-            raise ValueError(f"seed and seeds must not both be given, got {entry}")
-        seeds = entry.pop("seeds")
-        if not isinstance(seeds, _LISTS):
-            seeds = range(check_type("seeds", seeds, int, AT_LEAST_ONE))
-        entry["seed"] = seeds
-    lists = {n: list(each) if isinstance(each, _LISTS) else [each] for n, each in entry.items()}
-    for name, values in lists.items():
-        if not values:
-            raise ValueError(f"{name} must have a value or more, got an empty list")
-    configs = []
-    for combination in itertools.product(*lists.values()):
-        values = dict(zip(lists, combination, strict=True))
-        times = check_type("times", values.pop("times", 1), int, AT_LEAST_ONE)
-        config = sizes.from_dict({**asdict(sizes), **values})
-        configs.append(replace(config, num_steps=times * config.num_steps))
-    return configs
 
 
 def paper_grid(scale: str, **overrides: Any) -> list[PretrainConfig]:

@@ -1,15 +1,26 @@
 """What the configs of all stages share: rules, checked construction, YAML, scales."""
 
+import itertools
 import typing
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
+import numpy as np
 import yaml
 
 from belib import paths
-from belib.config.checks import NO_RULE, check_type, named, read_yaml, unknown_name
+from belib.config.checks import (
+    AT_LEAST_ONE,
+    NO_RULE,
+    check_type,
+    named,
+    read_yaml,
+    unknown_name,
+)
+
+_LISTS = (list, tuple, range, np.ndarray)
 
 
 def one_of(values: Iterable[str]) -> tuple[str, Callable[[str], bool]]:
@@ -96,6 +107,40 @@ class Config:
             }
             for item in fields(self)
         ]
+
+
+AnyConfig = TypeVar("AnyConfig", bound=Config)
+
+
+def expand(entry: dict[str, Any], sizes: AnyConfig) -> list[AnyConfig]:
+    """The configs that an entry with lists stands for, one for each combination of their values.
+
+    `seeds: 5` is short for `seed: [0, 1, 2, 3, 4]`, and `times: 6` multiplies `num_steps`.
+
+    Args:
+        sizes: what the entry does not name.
+
+    Raises TypeError for a wrong name or type, ValueError for a wrong value or an empty list.
+    """
+    entry = dict(entry)
+    if "seeds" in entry:
+        if "seed" in entry:
+            raise ValueError(f"seed and seeds must not both be given, got {entry}")
+        seeds = entry.pop("seeds")
+        if not isinstance(seeds, _LISTS):
+            seeds = range(check_type("seeds", seeds, int, AT_LEAST_ONE))
+        entry["seed"] = seeds
+    lists = {n: list(each) if isinstance(each, _LISTS) else [each] for n, each in entry.items()}
+    for name, values in lists.items():
+        if not values:
+            raise ValueError(f"{name} must have a value or more, got an empty list")
+    configs = []
+    for combination in itertools.product(*lists.values()):
+        values = dict(zip(lists, combination, strict=True))
+        times = check_type("times", values.pop("times", 1), int, AT_LEAST_ONE)
+        values = sizes.checked({**asdict(sizes), **values})
+        configs.append(sizes.from_dict({**values, "num_steps": times * values["num_steps"]}))
+    return configs
 
 
 def scales(stage: str) -> list[str]:

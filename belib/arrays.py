@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 import sys
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -71,7 +72,7 @@ def floats(name: str, x: object) -> NDArray[Any]:
     return array.astype(np.float64)
 
 
-def whole_number(name: str, value: object, *, least: int = 0, most: int | None = None) -> int:
+def whole_number(name: str, value: object, *, least: float = 0, most: float = math.inf) -> int:
     """Return an integer of Python's or numpy's as an int.
 
     Raises ValueError for anything else, and outside `least` to `most`.
@@ -82,7 +83,7 @@ def whole_number(name: str, value: object, *, least: int = 0, most: int | None =
     """
     if not isinstance(value, numbers.Integral) or isinstance(value, bool | np.bool_):
         raise ValueError(f"{name} must be an integer, got {value!r}")
-    if value < least or (most is not None and value > most):
-        allowed = f"at least {least}" if most is None else f"between {least} and {most}"
+    if not least <= value <= most:
+        allowed = f"at least {least}" if most == math.inf else f"between {least} and {most}"
         raise ValueError(f"{name} must be {allowed}, got {value}")
     return int(value)

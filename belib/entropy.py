@@ -4,6 +4,7 @@ Those of a density are integrals over a box of one or two dimensions by `belib.q
 1e-8, or refused with the reason.
 """
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -36,7 +37,7 @@ def renyi_entropy(pmf: ArrayLike, *, q: float, axis: int = -1) -> NDArray[np.flo
     [1.0696, 1.0397, 0.9808, 0.6931]
     """
     pmf = _checked_pmf(pmf, axis)
-    if q == np.inf:
+    if np.ndim(q) == 0 and q == np.inf:
         return -np.log(pmf.max(axis))
     check_positive("q", q)
     if q == 1:
@@ -157,9 +158,9 @@ def differential_renyi_entropy(density: Density, bounds: Bounds, *, q: float) ->
 
     q = 1 is Shannon's entropy. Raises ValueError as `differential_generalized_entropy` does.
     """
+    check_positive("q", q)
     if q == 1:
         return differential_shannon_entropy(density, bounds)
-    check_positive("q", q)
     y = 1 - q
 
     def power(log_f: NDArray, log_dx: NDArray) -> NDArray:
@@ -180,7 +181,7 @@ def differential_renyi_entropy(density: Density, bounds: Bounds, *, q: float) ->
 
 def _checked_pmf(pmf: ArrayLike, axis: int) -> NDArray[np.float64]:
     """The pmf with a sum of 1 to the last digit, which float32's does not have."""
-    pmf = real_array("pmf", pmf, finite=False)
+    pmf, axis = real_array("pmf", pmf, finite=False), whole_number("axis", axis, least=-math.inf)
     if not (pmf >= 0).all():
         raise ValueError(f"pmf must be at least 0 everywhere, got {pmf[~(pmf >= 0)].flat[0]}")
     total = pmf.sum(axis, keepdims=True)

@@ -71,7 +71,8 @@ def behavioral_reward(distance: Distance, *, alpha: float, beta: float, c: float
     """
     check_positive("alpha", alpha)
     check_positive("beta", beta)
-    if not c >= 1:
+    check_positive("c", c)
+    if c < 1:
         raise ValueError(
             f"c must be at least 1, got {c}: log(R + c) < 0 for R < 1 - c, where its power alpha "
             "is not real, or not increasing"

@@ -315,6 +315,29 @@ def test_extreme_orders_and_parameters():
             Prelec(value)
 
 
+def test_parameters_that_are_no_numbers_are_refused_by_name():
+    knn = {"shannon": estimators.shannon_entropy_knn, "density": estimators.knn_density}
+    for value in ("2", None, [1.0, 2.0], np.array([0.5, 2.0]), 1j, math.nan, -1.0):
+        with pytest.raises(ValueError, match="q must be"):
+            entropy.renyi_entropy(PMF, q=value)
+        with pytest.raises(ValueError, match="q must be"):
+            estimators.renyi_entropy_knn(SAMPLES, q=value)
+        with pytest.raises(ValueError, match="q must be"):
+            entropy.differential_renyi_entropy(lambda x: x[..., 0], [(0, 1)], q=value)
+        with pytest.raises(ValueError, match="c must be"):
+            rewards.behavioral_reward(PMF, alpha=1.0, beta=1.0, c=value)
+        with pytest.raises(ValueError, match="reference_volume must be"):
+            estimators.shannon_entropy_knn(SAMPLES, reference_volume=value)
+        for function in knn.values():
+            with pytest.raises(ValueError, match="seed must be"):
+                function(SAMPLES, seed=value)
+    for support in ((0, 1, 2), (3, -3), ([0, 0, 0], 9), ("a", "b"), (math.nan, 9)):
+        with pytest.raises(ValueError, match="support must"):
+            estimators.shannon_entropy_knn(SAMPLES, support=support)
+    with pytest.raises(ValueError, match="axis must be an integer"):
+        entropy.behavioral_entropy(PMF, alpha=0.5, axis=None)
+
+
 def test_a_reward_of_negative_distances_is_refused():
     with pytest.raises(ValueError, match="distance must be at least 0, got -2"):
         rewards.shannon_reward([1.0, -2.0])

@@ -15,7 +15,7 @@ from scipy.special import digamma, factorial, gammaln, polygamma
 
 from belib.arrays import whole_number
 from belib.estimators.sample import Array, Estimate, Sample, Support, log_ball, neighbours, twiced
-from belib.weighting import Prelec, entropy_term
+from belib.weighting import Prelec, check_positive, entropy_term
 
 __all__ = [
     "Estimate",
@@ -86,12 +86,14 @@ def renyi_entropy_knn(
     the linear parts, whose mean is the value. Other arguments, result and errors are those of
     `generalized_behavioral_entropy_knn`.
     """
-    k, y = whole_number("k", k, least=1), 1 - q
-    if not 0 < q < k + 1:
+    k = whole_number("k", k, least=1)
+    check_positive("q", q)
+    if q >= k + 1:
         raise ValueError(f"q must be above 0 and below k + 1 = {k + 1}, got {q}")
     sample = Sample(samples, k, "iterated", reference_volume, support, duplicates, seed)
-    if y == 0:
+    if q == 1:
         return sample.estimate(lambda u: u)
+    y = 1 - q
 
     def local(u: Array) -> Array:
         log_power = y * u + _log_gamma_ratio(k, y)

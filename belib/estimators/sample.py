@@ -115,6 +115,7 @@ def neighbours(
     """Samples (n, d) that a density can have made, and the distances (n,) to k-th neighbours."""
     if duplicates not in DUPLICATES:
         raise ValueError(f"duplicates must be one of {DUPLICATES}, got {duplicates!r}")
+    whole_number("seed", seed)
     points = _checked(samples, k)
     distances = knn_distances(points, k=k, metric=metric)
     if (distances[:, 0] == 0).any():
@@ -159,7 +160,10 @@ def log_ball(points: Array, distances: Array, support: Support | None) -> Array:
     d = points.shape[1]
     if support is None:
         return d * np.log(distances) + d / 2 * math.log(math.pi) - gammaln(d / 2 + 1)
-    low, high = (np.broadcast_to(real_array("support", side, finite=False), d) for side in support)
+    sides = [real_array("support", side, finite=False) for side in support]
+    if len(sides) != 2 or any(side.shape not in ((), (1,), (d,)) for side in sides):
+        raise ValueError(f"support must be (low, high), numbers or {d} of them, got {support}")
+    low, high = (np.broadcast_to(side, d) for side in sides)
     if not (low < high).all():
         raise ValueError(f"support must be (low, high) with low < high, got {support}")
     outside = ((points < low) | (points > high)).any(1).sum()

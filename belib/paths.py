@@ -2,15 +2,16 @@
 
 import errno
 import fcntl
+import json
 import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import IO, BinaryIO
+from typing import IO, Any, BinaryIO
 
 TEMPORARY = ".tmp"
 """How the name of a file that is being written ends; it begins with a dot."""
@@ -98,6 +99,34 @@ def _explained(error: OSError, path: Path) -> OSError:
 def write_text(path: Path, text: str) -> None:
     """`write_atomic` for text."""
     write_atomic(path, lambda file: file.write(text.encode()))
+
+
+def read_text(path: Path) -> str:
+    """The text of a file in UTF-8, without a byte order mark; ValueError that names any other."""
+    try:
+        return path.read_text("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} must be text in UTF-8: {error}") from error
+
+
+def read_json(path: Path, keys: Iterable[str] = ()) -> dict[str, Any]:
+    """The object that a JSON file holds; ValueError that names a file of anything else.
+
+    Args:
+        path: the file.
+        keys: that the object must have.
+    """
+    text = read_text(path)
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"{path} must hold JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise ValueError(f"{path} must hold a JSON object, got {type(found).__name__}")
+    missing = [key for key in keys if key not in found]
+    if missing:
+        raise ValueError(f"{path} must have {', '.join(missing)}, got {', '.join(found) or 'none'}")
+    return found
 
 
 @contextmanager

@@ -4,9 +4,7 @@
 """
 
 import argparse
-import io
 import sys
-from collections import defaultdict
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -14,30 +12,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from belib import paths
-from belib.config import OfflineConfig, PretrainConfig
+from belib import paths, tables
+from belib.config import ALGORITHMS, OfflineConfig, PretrainConfig
 from belib.statistics import bootstrap, interquartile_mean, probability_of_improvement
 
-COLUMNS = (
-    "domain",
-    "task",
-    "dataset",
-    "objective",
-    "parameter",
-    "algorithm",
-    "seed",
-    "step",
-    "return",
-    "episodes",
-    "upright",
-    "status",
-    "scale",
-    "data_scale",
-    "revision",
-)
+COLUMNS = ("domain", "task", "dataset", "objective", "parameter", "algorithm", "seed", "step")
+COLUMNS += ("return", "episodes", "upright", "status", "scale", "data_scale", "revision")
 """`return` is the mean over `episodes` evaluation episodes of the mean action; `upright` is the
 share of their starts with an upright torso; `seed` is the learner's; `status` is `ok`, or
 `diverged` with a `return` that is missing; `scale` is the learner's, `data_scale` its dataset's."""
+
+TEXT = ("domain", "task", "dataset", "objective", "algorithm", *COLUMNS[-4:])
+"""The columns of text, also where a name or a revision consists of digits."""
 
 ONLINE = "online.csv"
 """The row of a policy that learnt its task online, in the folder of the data it collected."""
@@ -47,6 +33,14 @@ SCORES = ("final", "best")
 """The last evaluation of a policy; or its best one, which nobody could have chosen without it."""
 
 MEMBER = ["task", "dataset", "algorithm", "seed"]
+
+KINDS: dict[str, Any] = {
+    "names": MEMBER[:3],
+    "integers": ["seed", "step"],
+    "numbers": ["return"],
+    "optional": ["parameter", "episodes", "upright"],
+}
+"""Of columns, for `tables.checked`."""
 
 PAPER_TABLE_1 = pd.DataFrame(
     {
@@ -93,9 +87,8 @@ def row(
 def online(runs_dir: str | Path, scale: str) -> dict[str, float]:
     """For each task that was learnt online at a scale, the mean final return over seeds."""
     files = sorted(paths.resolve(runs_dir).glob(f"datasets/*/*/{ONLINE}"))
-    tables = [pd.read_csv(file) for file in files]
-    rows = pd.concat([table[table["scale"] == scale] for table in tables]) if tables else None
-    return {} if rows is None else rows.groupby("task")["return"].mean().to_dict()
+    found = read(*files).query("scale == @scale") if files else pd.DataFrame()
+    return {} if found.empty else evaluations(found).groupby("task")["return"].mean().to_dict()
 
 
 def write(path: Path, table: pd.DataFrame) -> None:
@@ -103,33 +96,73 @@ def write(path: Path, table: pd.DataFrame) -> None:
     paths.write_text(path, table.to_csv(index=False))
 
 
+def read(*files: Path) -> pd.DataFrame:
+    """The rows of files `results.csv` or `online.csv`; ValueError that names one of anything else.
+
+    A file has none before the first evaluation. Those of early versions have no `status` and
+    `upright`, which are missing then.
+    """
+    needed = [name for name in COLUMNS if name not in ("status", "upright")]
+    table = tables.read_csv(*files, text=TEXT, empty=True, others=needed, **KINDS)
+    return table.reindex(columns=[*COLUMNS, *(name for name in table if name not in COLUMNS)])
+
+
 def collect(runs_dir: str | Path) -> pd.DataFrame:
     """All rows of the `results.csv` files in `<runs_dir>/offline`; ValueError for none."""
-    folder = paths.resolve(runs_dir)
-    bodies: dict[str, list[str]] = defaultdict(list)  # one table a heading, read at once
-    for file in sorted(folder.glob("offline/**/results.csv")):
-        heading, _, body = file.read_text().partition("\n")
-        bodies[heading].append(body)
-    texts = [heading + "\n" + "".join(parts) for heading, parts in bodies.items() if any(parts)]
-    if not texts:
-        raise ValueError(f"{folder / 'offline'} must hold results.csv files with rows, got none")
-    tables = [pd.read_csv(io.StringIO(text)).astype({"parameter": float}) for text in texts]
-    return pd.concat(tables, ignore_index=True)
+    folder = paths.resolve(runs_dir) / "offline"
+    files = sorted(folder.glob("**/results.csv"))
+    found = read(*files) if files else pd.DataFrame()
+    if found.empty:
+        raise ValueError(f"{folder} must hold results.csv files with rows, got none")
+    return found
+
+
+def evaluations(table: pd.DataFrame, *columns: str) -> pd.DataFrame:
+    """Each evaluation once, in one order, whatever was joined, sorted, filtered or added.
+
+    Policies are in the order of tasks (the paper's first), datasets, learners and seeds, their
+    evaluations in that of steps. Rows that repeat an evaluation, as where the same results were
+    joined twice, count once.
+
+    Args:
+        table: rows of `COLUMNS`, of which it needs `MEMBER`, `step`, `return` and both scales.
+        columns: others that must be there.
+
+    Raises ValueError for other tables, for several scales, whose numbers do not belong in one
+    statistic, and where a policy has two returns at one step: they are of two runs.
+    """
+    table = tables.checked(table, others=["scale", "data_scale", *columns], **KINDS)
+    for name in ("scale", "data_scale"):
+        scales = sorted(table[name].dropna().astype(str).unique())
+        if len(scales) > 1:
+            found = ", ".join(scales)
+            raise ValueError(f"results of one statistic must have one {name}, got {found}")
+    keys = list(table[[*MEMBER, "step"]].itertuples(index=False, name=None))
+    order = sorted(range(len(keys)), key=lambda row: _place(*keys[row]))
+    return tables.once(table.iloc[order], [*MEMBER, "step"], ["return"])
+
+
+def _place(task: str, dataset: str, learner: str, *numbers: int) -> tuple:
+    """Where an evaluation stands among others."""
+    known = list(PAPER_TABLE_1.index)
+    first = known.index(task) if task in known else len(known)
+    name = learner.partition("-")[0]
+    rank = ALGORITHMS.index(name) if name in ALGORITHMS else len(ALGORITHMS)
+    return first, task, dataset, rank, learner, *numbers
 
 
 def final(table: pd.DataFrame) -> pd.DataFrame:
-    """The last evaluation of each member: no choice of a best one."""
-    _check_one_scale(table)
-    last = table.groupby(MEMBER, dropna=False, sort=False)["step"].idxmax()
-    return table.loc[last].assign(score="final").reset_index(drop=True)
+    """The last evaluation of each member: no choice of a best one. See `evaluations`."""
+    last = evaluations(table).drop_duplicates(MEMBER, keep="last")
+    return last.assign(score="final").reset_index(drop=True)
 
 
 def best(table: pd.DataFrame) -> pd.DataFrame:
     """The best evaluation of each member, chosen by the very returns that it then reports."""
-    _check_one_scale(table)
+    table = evaluations(table)
     known = table.assign(known=table["return"].fillna(-np.inf))
-    top = known.groupby(MEMBER, dropna=False, sort=False)["known"]
-    return table.loc[top.idxmax()].assign(score="best").reset_index(drop=True)
+    top = known.groupby(MEMBER, sort=False)["known"].idxmax()
+    return table.loc[top].assign(score="best").reset_index(drop=True)
 
 
 def scores(table: pd.DataFrame, score: str) -> pd.DataFrame:
@@ -144,12 +177,12 @@ def summary(table: pd.DataFrame, score: str = "final") -> pd.DataFrame:
 
     `mean` and `sd` (n - 1) are the paper's; `iqm` is the interquartile mean with a 95 % bootstrap
     interval from `low` to `high`. Policies that diverged are counted and are in no mean.
-    ValueError where the table mixes scales: their numbers do not belong in one statistic.
+    ValueError where the table is none of `evaluations`, as where it mixes scales.
     """
-    groups = scores(table, score).groupby(["task", "dataset", "algorithm"], dropna=False)
+    found, keys = scores(evaluations(table, "episodes", "upright"), score), MEMBER[:3]
     rows = [
-        {**dict(zip(("task", "dataset", "algorithm"), key, strict=True)), **_statistics(rows)}
-        for key, rows in groups
+        {**dict(zip(keys, key, strict=True)), **_statistics(rows)}
+        for key, rows in found.groupby(keys)
     ]
     return pd.DataFrame(rows).sort_values(["task", "mean"], ignore_index=True)
 
@@ -217,10 +250,11 @@ def _runs(
     table: pd.DataFrame, by: list[str], within: list[str], score: str
 ) -> dict[tuple, list[np.ndarray]]:
     """For each group the returns of its runs, an array a stratum, the same strata for all."""
-    found, runs = scores(table, score).dropna(subset="return"), {}
-    strata = [stratum for stratum, _ in found.groupby(within, sort=False)]
+    found, runs = scores(evaluations(table, *by, *within), score).dropna(subset="return"), {}
+    places = found[within].apply(lambda row: ", ".join(map(str, row)), axis=1)
+    strata = list(places.unique())
     for key, group in found.groupby(by, dropna=False, sort=False):
-        own = {stratum: rows["return"].to_numpy() for stratum, rows in group.groupby(within)}
+        own = {place: rows.to_numpy() for place, rows in group.groupby(places)["return"]}
         missing = [stratum for stratum in strata if stratum not in own]
         if missing:
             raise ValueError(f"{key} must have runs wherever another has, got none of {missing}")
@@ -235,32 +269,22 @@ def table_1(table: pd.DataFrame) -> pd.DataFrame:
     grows with the number of tries, `policies`. `mean of finals` is over the same policies, and
     `best mean` is the highest mean over seeds of any one dataset and learner.
     """
-    learnt = table[~table["algorithm"].isin(BASELINES)].dropna(subset="return")
-    last, rows = final(learnt), []
-    for (task, objective), group in last.groupby(["task", "objective"], dropna=False, sort=False):
-        tries = learnt[(learnt["task"] == task) & (learnt["objective"] == objective)]
-        means = group.groupby(["dataset", "algorithm"])["return"].mean()
+    known, rows = evaluations(table, "objective"), []
+    learnt = known[~known["algorithm"].isin(BASELINES)]
+    for (task, objective), tries in learnt.groupby(["task", "objective"], dropna=False, sort=False):
+        last = final(tries).dropna(subset="return")
         rows.append(
             {
                 "task": task,
                 "objective": objective,
                 "best over everything": tries["return"].max(),
-                "mean of finals": group["return"].mean(),
-                "best mean": means.max(),
-                "policies": len(group),
-                "scale": group["scale"].iloc[0],
+                "mean of finals": last["return"].mean(),
+                "best mean": last.groupby(["dataset", "algorithm"])["return"].mean().max(),
+                "policies": len(last),
+                "scale": tries["scale"].iloc[0],
             }
         )
     return pd.DataFrame(rows)
-
-
-def _check_one_scale(table: pd.DataFrame) -> None:
-    for name in ("scale", "data_scale"):
-        scales = sorted(table[name].dropna().unique())
-        if len(scales) > 1:
-            raise ValueError(
-                f"results of one statistic must have one {name}, got {', '.join(scales)}"
-            )
 
 
 def main() -> int:
@@ -269,7 +293,7 @@ def main() -> int:
     words.add_argument("runs_dir", type=Path, help="holds offline/")
     try:
         table = summary(collect(words.parse_args().runs_dir.absolute()))
-    except ValueError as error:
+    except (ValueError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
     shown = table.drop(columns=["least", "most", "upright", "episodes"])

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import fields
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any, NamedTuple
 
 import torch
@@ -175,7 +176,27 @@ def locked(folders: Sequence[Path]) -> Iterator[None]:
 
 
 def _read(file: Path) -> dict[str, Any]:
-    return torch.load(file, map_location="cpu", weights_only=True)
+    """A checkpoint; ValueError that names a file of anything else."""
+    errors = (OSError, RuntimeError, ValueError, TypeError, LookupError, EOFError, UnpicklingError)
+    try:
+        state = torch.load(file, map_location="cpu", weights_only=True)
+    except errors as error:
+        found = type(error).__name__
+        raise ValueError(f"{file} must be a checkpoint, it is damaged: {found}") from error
+    kinds = {"members": list, "step": int}
+    if not isinstance(state, dict) or any(type(state.get(key)) is not kinds[key] for key in kinds):
+        raise ValueError(f"{file} must be a run's checkpoint with its members and step")
+    return state
+
+
+@contextmanager
+def restoring(folder: Path) -> Iterator[None]:
+    """Turn errors of a state that is not this run's into a ValueError that names the checkpoint."""
+    try:
+        yield
+    except (RuntimeError, TypeError, LookupError, AttributeError) as error:
+        file = folder / CHECKPOINT
+        raise ValueError(f"{file} must hold the state of this run, got {error!r}") from error
 
 
 def _names(folders: Sequence[Path]) -> list[str]:

@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from belib.arrays import real_array
+
 _DRAWS = 20_000  # of simulations, always the same ones
 _PLACES = 8  # that have 40,320 orders; of more, some are drawn
 
@@ -26,7 +28,7 @@ def interquartile_mean(runs: Runs) -> NDArray[np.float64]:
     >>> float(interquartile_mean([np.array([0.0, 1.0, 2.0]), np.array([3.0, 1000.0])]))
     2.0
     """
-    scores = np.concatenate(runs, -1)
+    scores = np.concatenate([real_array("runs", each) for each in runs], -1)
     return (
         stats.trim_mean(scores, 0.25, axis=-1)
         if scores.size
@@ -68,11 +70,12 @@ def probability_of_improvement(runs: Runs, others: Runs) -> float:
 
 
 def check_runs(runs: Runs) -> list[NDArray[np.float64]]:
-    """`runs` as a list of one array a task; ValueError for a matrix, whose axes say nothing."""
+    """`runs` as a list of one array a task; ValueError for a matrix, whose axes say nothing, and
+    for scores that are missing: a run without one is left out."""
     if isinstance(runs, np.ndarray) or any(np.ndim(each) != 1 for each in runs):
         shape = np.shape(runs)
         raise ValueError(f"runs must be a sequence of one array (R,) a task, got shape {shape}")
-    return [np.asarray(each, float) for each in runs]
+    return [real_array("runs", each, ndim=1) for each in runs]
 
 
 class Noise(NamedTuple):
@@ -102,7 +105,7 @@ class Means(NamedTuple):
 
 def pooled_noise(groups: Iterable[NDArray[np.float64]]) -> Noise:
     """The standard deviation within groups, taken to be one for all; those of one tell nothing."""
-    groups = [np.asarray(group, float) for group in groups]
+    groups = [real_array("groups", group, ndim=1) for group in groups]
     df = sum(len(group) - 1 for group in groups)
     squares = sum(((group - group.mean()) ** 2).sum() for group in groups)
     return Noise(float(np.sqrt(squares / df)) if df else np.nan, df)
@@ -113,6 +116,7 @@ def crossed_noise(values: NDArray[np.float64]) -> Noise:
 
     NaN are missing; with some, what rows and columns explain is taken from the means that are left.
     """
+    values = real_array("values", values, ndim=2, finite=False)
     means = [np.nanmean(values, axis=axis, keepdims=True) for axis in (0, 1)]
     left = values - means[0] - means[1] + np.nanmean(values)
     df = np.isfinite(left).sum() - sum(values.shape) + 1
@@ -226,6 +230,7 @@ def order_test(values: NDArray[np.float64]) -> tuple[float, float]:
     the P columns says nothing, towards 0 where values vary smoothly along it (von Neumann 1941). p
     is the share of all orders of the columns, the same for all rows, with a ratio as low.
     """
+    values = real_array("values", values, ndim=2)
     apart = values - values.mean(1, keepdims=True)
     apart = apart / np.sqrt((apart**2).mean(1, keepdims=True))
     rows = _orders(values.shape[1])
@@ -267,6 +272,7 @@ def rank_correlation(
     x: NDArray[np.float64], y: NDArray[np.float64], *, confidence: float = 0.95
 ) -> Estimate:
     """Spearman's rho with Bonett and Wright's (2000) interval; p of none, two-sided."""
+    x, y = real_array("x", x, ndim=1), real_array("y", y, ndim=1)
     rho, p = stats.spearmanr(x, y)
     if len(x) <= _PLACES:  # too few for the usual approximation: all orders
         ranks = [stats.rankdata(each) - (len(x) + 1) / 2 for each in (x, y)]

@@ -1,10 +1,11 @@
 """Which measure of coverage goes with the returns of policies that are learnt offline?"""
 
+import re
 from pathlib import Path
 
 import pandas as pd
 
-from belib import paths, results
+from belib import paths, results, tables
 from belib.coverage.measures import MEASURES
 from belib.statistics import rank_correlation
 
@@ -19,7 +20,8 @@ def offline_returns(runs_dir: str | Path, domain: str) -> pd.DataFrame:
     Those of `<runs_dir>/offline/<domain>/`, whose datasets are beside them; empty where there are
     none. ValueError where scales are mixed.
     """
-    if any(paths.resolve(runs_dir).glob(f"offline/{domain}/**/results.csv")):
+    folder = paths.resolve(runs_dir) / "offline" / domain
+    if any(folder.glob("**/results.csv")):
         table = results.collect(runs_dir)
     else:
         table = pd.DataFrame(columns=results.COLUMNS)
@@ -29,6 +31,18 @@ def offline_returns(runs_dir: str | Path, domain: str) -> pd.DataFrame:
     if learnt.empty:
         return pd.DataFrame(columns=[*keys, "return"])
     return results.final(learnt).groupby(keys)["return"].mean().reset_index()
+
+
+def by_dataset(measured: pd.DataFrame) -> pd.DataFrame:
+    """A table of `measures`, one domain's, indexed by dataset, whatever was done to it.
+
+    Raises ValueError where a dataset has several rows, as those of two domains or sizes have.
+    """
+    if "dataset" not in measured:
+        measured = measured.rename_axis("dataset").reset_index()
+    known = [name for name in MEASURES if name in measured]
+    table = tables.checked(measured, names=["dataset"], numbers=known)
+    return tables.once(table, ["dataset"], known).set_index("dataset").sort_index()
 
 
 def rank_correlations(measured: pd.DataFrame, returns: pd.DataFrame) -> pd.DataFrame:
@@ -45,10 +59,12 @@ def rank_correlations(measured: pd.DataFrame, returns: pd.DataFrame) -> pd.DataF
     measures that are absent or equal for all. Even 17 recipes leave intervals about 1 wide, and
     many rows invite the luckiest: read a rho as a hint that another domain has to confirm.
     """
-    rows = []
+    keys, rows, measured = ["task", "algorithm", "dataset"], [], by_dataset(measured)
+    returns = tables.checked(returns, names=keys, numbers=["return"], empty=True)
+    returns = tables.once(returns, keys, ["return"]).sort_values(keys)
     for (task, algorithm), group in returns.groupby(["task", "algorithm"]):
         joined = measured.join(group.set_index("dataset")["return"], how="inner")
-        recipes = [name.removesuffix(f"-s{seed}") for name, seed in joined["seed"].items()]
+        recipes = [re.sub(r"-s\d+$", "", name) for name in joined.index]
         means = joined.groupby(recipes).mean(numeric_only=True)
         for measure in (name for name in MEASURES if name in means):
             pair = means[[measure, "return"]].dropna()

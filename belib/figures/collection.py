@@ -20,6 +20,7 @@ from belib.figures.style import (
     objective_marker,
     objective_order,
 )
+from belib.tables import checked
 
 # Where the torso is in the physics state: column, offset and label of the two axes. The walker's
 # height is counted from its torso's place in the model, 1.3 m above the ground.
@@ -37,21 +38,25 @@ def collection_curves(metrics: pd.DataFrame, domain: str) -> np.ndarray:
         metrics: a dataset's `metrics.csv`: a row an episode, `step` at its end.
         domain: whose tasks are shown.
 
-    Returns three Axes. Intrinsic reward and the representation's scale are missing for episodes
-    without updates.
+    Returns three Axes. What no episode had, as random actions have no intrinsic reward, is said in
+    its panel.
     """
+    metrics = checked(metrics, numbers=["step"])
     _, axes = plt.subplots(1, 3, figsize=(16, 4.5))
     shown = {"intrinsic_reward": "What the agent is paid", "representation_scale": "In what unit"}
     for ax, (name, title) in zip(axes, shown.items(), strict=False):
+        ax.set(ylabel=name.replace("_", " "), title=title)
         if name in metrics:
             sns.lineplot(metrics, x="step", y=name, ax=ax, color="black", marker="o")
-        ax.set(ylabel=name.replace("_", " "), title=title)
+        else:
+            ax.text(0.5, 0.5, f"no {ax.get_ylabel()}", transform=ax.transAxes, ha="center")
+            ax.set(xticks=[], yticks=[])
     returns = metrics.filter(regex="^return_").set_axis(metrics["step"])
     returns.columns = returns.columns.str.removeprefix(f"return_{domain}_")
     long = returns.reset_index().melt("step", var_name="task", value_name="return")
     options = {"hue": "task", "style": "task", "palette": "colorblind", "markers": True}
     sns.lineplot(long, x="step", y="return", ax=axes[2], dashes=False, **options)
-    axes[2].set(ylabel="episode return", title="What tasks would have paid")
+    axes[2].set(ylabel="episode return", title="What tasks pay for it")
     sns.move_legend(axes[2], **OUTSIDE, title=None)
     for ax in axes:
         ax.set_ylim(0, 1.1 * ax.dataLim.y1 if np.isfinite(ax.dataLim.y1) else None)
@@ -78,6 +83,8 @@ def objective_curves(
             "linestyle": ":" if config.objective == "shannon" else "-",
             "label": objective_label(config.objective, config.parameter),
         }
+        wanted = ["step", *(f"return_{task}" for task in tasks)]
+        table = checked(table, numbers=wanted).sort_values("step")
         for ax, task in zip(axes[0], tasks, strict=True):
             ax.plot(table["step"], table[f"return_{task}"], **style)
     for ax, task in zip(axes[0], tasks, strict=True):

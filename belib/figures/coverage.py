@@ -8,6 +8,7 @@ import pandas as pd
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 from belib.coverage import MEASURES, Embedding
+from belib.coverage.prediction import by_dataset
 from belib.figures.style import (
     OUTSIDE,
     objective_color,
@@ -15,6 +16,7 @@ from belib.figures.style import (
     objective_marker,
     objective_order,
 )
+from belib.tables import checked, once
 
 _COLUMNS = 4  # panels a row
 _BEHIND = "0.86"
@@ -45,7 +47,7 @@ def time_maps(embedding: Embedding, *, episodes: int = 3) -> np.ndarray:
     """
     axes = _panels(embedding)
     for ax, (name, _) in zip(axes, described(embedding.points), strict=True):
-        own = embedding[name]
+        own = embedding[name].sort_values("step")
         last = own["step"].max()
         options = {"cmap": "viridis_r", "vmin": 0, "vmax": 1}
         ax.scatter(own["x"], own["y"], c=own["step"] / last, s=_size(own), linewidths=0, **options)
@@ -65,6 +67,10 @@ def volumetric_curves(table: pd.DataFrame) -> np.ndarray:
     Args:
         table: from `coverage.volumetric_coverage`.
     """
+    others = ["objective", "parameter", "seed"]
+    kinds = {"names": ["dataset", "scaling"], "numbers": ["step", "coverage"], "others": others}
+    table = once(checked(table, **kinds), ["dataset", "scaling", "step"], ["coverage"])
+    table = table.sort_values(["scaling", "step"], kind="stable")
     scalings = list(table["scaling"].unique())
     _, axes = plt.subplots(1, len(scalings), figsize=(6 * len(scalings) + 3, 5), sharey=True)
     axes = np.atleast_1d(axes)
@@ -93,8 +99,9 @@ def coverage_measures(measured: pd.DataFrame) -> np.ndarray:
     Args:
         measured: from `coverage.measures`.
     """
+    measured = by_dataset(measured)
     shown = [name for name in MEASURES if name in measured]
-    rows = list(described(measured.reset_index(names="dataset")))[::-1]
+    rows = list(described(measured.reset_index()))[::-1]
     lines = -(-len(shown) // _COLUMNS)
     size = (15, lines * (1.6 + 0.36 * len(rows)))
     _, axes = plt.subplots(lines, _COLUMNS, figsize=size, sharey=True, squeeze=False)

@@ -26,7 +26,8 @@ from belib.figures.style import (
     objective_order,
     task_label,
 )
-from belib.results import BASELINES
+from belib.results import BASELINES, MEMBER, evaluations
+from belib.tables import checked, once
 
 _FAMILIES = {"shannon": "SE", "behavioral": "BE", "renyi": "RE", "rnd": "RND", "smm": "SMM"}
 
@@ -38,13 +39,14 @@ def returns(table: pd.DataFrame, online: Mapping[str, float] | None = None) -> n
         table: a row a policy, and baselines.
         online: for each task the return of a policy trained online, drawn as a dotted line.
     """
-    return _bars(table, _datasets, online)
+    return _bars(_policies(table), _datasets, online)
 
 
 def averages(table: pd.DataFrame, online: Mapping[str, float] | None = None) -> np.ndarray:
     """A bar an objective, the mean over its datasets; a dot a dataset's mean over seeds."""
     keys = ["task", "algorithm", "dataset", "objective", "parameter"]
-    means = table.groupby(keys, dropna=False, sort=False)["return"].mean().reset_index()
+    groups = _policies(table).groupby(keys, dropna=False, sort=False)
+    means = groups["return"].mean().reset_index()
     return _bars(means, _families, online)
 
 
@@ -54,7 +56,7 @@ def ablation(conditions: Mapping[str, pd.DataFrame]) -> np.ndarray:
     Args:
         conditions: for each label its policies, a row each; baselines may stand in any of them.
     """
-    tables = [rows.assign(condition=label) for label, rows in conditions.items()]
+    tables = [_policies(rows).assign(condition=label) for label, rows in conditions.items()]
     table = pd.concat(tables, ignore_index=True)
     shades = dict(zip(conditions, sns.color_palette("Greys", len(conditions) + 2)[2:], strict=True))
     bars = lambda rows: [  # noqa: E731
@@ -113,6 +115,17 @@ def _grid(
     return axes
 
 
+def _policies(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of `results.evaluations`; ValueError where they are not a row a policy."""
+    table = evaluations(table, "objective", "parameter")
+    several = table[table.duplicated(MEMBER)]
+    if len(several):
+        policy = ", ".join(map(str, several[MEMBER].iloc[0]))
+        rule = "a row a policy, as results.final and results.best give"
+        raise ValueError(f"table must have {rule}, got several of {policy}")
+    return table
+
+
 def _learnt(table: pd.DataFrame) -> pd.DataFrame:
     return table[~table["algorithm"].isin(BASELINES)]
 
@@ -157,6 +170,7 @@ def learning_curves(table: pd.DataFrame) -> np.ndarray:
     Args:
         table: all evaluations, with baselines.
     """
+    table = evaluations(table, "objective", "parameter")
     return _grid(table, _curves, width=6, xlabel="updates")
 
 
@@ -181,7 +195,7 @@ def sensitivity(table: pd.DataFrame) -> np.ndarray:
 
     A family's line joins means over seeds, dots are seeds; Axes (tasks, learners).
     """
-    return _grid(table, _families_over_parameters, width=8, xlabel="α or q")
+    return _grid(_policies(table), _families_over_parameters, width=8, xlabel="α or q")
 
 
 def _families_over_parameters(ax: Axes, rows: pd.DataFrame) -> None:
@@ -208,6 +222,8 @@ def labels(table: pd.DataFrame) -> Axes:
         table: columns `dataset`, `objective`, `parameter`, `task`, `return`, a row an episode and
             task.
     """
+    names = {"names": ["dataset", "task"], "others": ["objective"]}
+    table = checked(table, **names, numbers=["parameter", "return"])
     _, ax = plt.subplots(figsize=(9, 5))
     datasets = table.groupby("dataset", sort=False)
     palette = {name: objective_color(*_objective(rows)) for name, rows in datasets}
@@ -237,6 +253,9 @@ def table_1(rows: pd.DataFrame) -> Styler:
     The highest number of a line is bold, as there; it is not said to differ from the others.
     """
     numbers = ["best over everything", "mean of finals", "best mean", "policies"]
+    rows = once(
+        checked(rows, others=["task", "objective", *numbers]), ["task", "objective"], numbers
+    )
     wide = rows.pivot(index="task", columns="objective", values=numbers)
     wide = wide.reindex(rows["task"].unique())
     order = [name for name in (*_FAMILIES, "random") if name in rows["objective"].unique()]

@@ -13,6 +13,7 @@ from scipy import stats
 
 from belib.entropy import behavioral_entropy, renyi_entropy, shannon_entropy
 from belib.figures.style import OUTSIDE, SHANNON, objective_color
+from belib.tables import checked
 from belib.weighting import Prelec, prelec_beta
 
 
@@ -57,6 +58,7 @@ def uniform_on_part(table: pd.DataFrame) -> Axes:
         table: columns `m`, `alpha`, `entropy`, `n_outcomes`.
     """
     _, ax = plt.subplots(figsize=(9, 5))
+    table = checked(table, numbers=["m", "alpha", "entropy", "n_outcomes"]).sort_values("m")
     for alpha, rows in table.groupby("alpha"):
         color, label = objective_color("behavioral", alpha), f"α = {alpha:g}"
         relative = rows["entropy"] / np.log(rows["n_outcomes"])
@@ -76,8 +78,9 @@ def entropies_by_parameter(table: pd.DataFrame) -> Axes:
     """
     _, ax = plt.subplots(figsize=(9, 5))
     labels = {"behavioral": "behavioral, over α", "renyi": "Rényi, over q"}
-    for objective, rows in table.groupby("objective"):
-        color = objective_color(objective, 1.5)
+    table = checked(table, names=["objective"], numbers=["parameter", "entropy"])
+    for objective, rows in table.sort_values("parameter").groupby("objective"):
+        color = objective_color(str(objective), 1.5)
         ax.plot(rows["parameter"], rows["entropy"], color=color, label=labels[objective])
     ax.axvline(1, color="black", linestyle=":", label="Shannon")
     ax.set(xlabel="parameter", ylabel="entropy (nats)", xscale="log", ylim=(0, None))
@@ -113,6 +116,7 @@ def running_estimates(table: pd.DataFrame, truth: float) -> Axes:
         table: columns `n`, `estimator`, `value`; several rows a cell show their spread.
         truth: nats.
     """
+    table = checked(table, names=["estimator"], numbers=["n", "value"])
     _, ax = plt.subplots(figsize=(9, 5))
     names: dict[str, Any] = {"hue": "estimator", "style": "estimator", "palette": "colorblind"}
     sns.lineplot(table, x="n", y="value", errorbar="sd", markers=True, ax=ax, **names)
@@ -130,6 +134,7 @@ def convergence(table: pd.DataFrame, y: str, ylabel: str) -> np.ndarray:
     Args:
         table: columns `n`, `alpha`, `estimator` and `y`.
     """
+    table = checked(table, names=["estimator"], numbers=["n", "alpha", y])
     panels = list(table.groupby("alpha"))
     _, axes = plt.subplots(1, len(panels), figsize=(15, 4.5), sharey=True, squeeze=False)
     names: dict[str, Any] = {"hue": "estimator", "style": "estimator", "palette": "colorblind"}
@@ -158,6 +163,7 @@ def estimator_bars(table: pd.DataFrame) -> Axes:
     Args:
         table: columns `case`, `estimator`, `value`, `truth`.
     """
+    table = checked(table, names=["case", "estimator"], numbers=["value", "truth"])
     _, ax = plt.subplots(figsize=(11, 5))
     shared = {"x": "case", "hue": "estimator", "ax": ax}
     table = table.assign(ratio=table["value"] / table["truth"])

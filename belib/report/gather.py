@@ -12,7 +12,8 @@ from typing import Any
 
 import pandas as pd
 
-from belib import coverage, datasets, machine, paths, results
+from belib import coverage, datasets, machine, paths, results, tables
+from belib.arrays import whole_number
 from belib.config import OfflineConfig, PretrainConfig
 from belib.datasets import Dataset
 
@@ -42,6 +43,7 @@ def commit_results(runs_dir: str | Path, to: str | Path, *, size: int = SIZE) ->
     its baselines, or where the folder holds another scale.
     """
     folder, to = paths.resolve(runs_dir), paths.resolve(to)
+    size = whole_number("size", size, least=1)
     found, waiting = _collected(folder)
     learnt, learning, unfinished = _learnt(folder)
     described = pd.DataFrame([describe(dataset) for dataset in found])
@@ -75,7 +77,7 @@ def commit_results(runs_dir: str | Path, to: str | Path, *, size: int = SIZE) ->
 def describe(dataset: Dataset) -> dict[str, Any]:
     """What a dataset's card, configuration and metrics say of it, a row of `datasets.csv`."""
     card, config = _card(dataset), _config(dataset)
-    metrics = pd.read_csv(dataset.folder / "metrics.csv")
+    metrics = tables.read_csv(dataset.folder / "metrics.csv", optional=["intrinsic_reward"])
     intrinsic = metrics.get("intrinsic_reward", pd.Series(dtype=float)).mean()
     begin, end = _span(dataset)
     known = ("domain", "objective", "parameter", "seed", "scale", "steps", "episodes")
@@ -101,7 +103,7 @@ def measure(found: Sequence[Dataset], *, size: int = SIZE) -> pd.DataFrame:
     `coverage.volumetric_coverage` over the largest, on raw observations, as the paper very likely
     has it; `volumetric_scaled` on scaled ones.
     """
-    tables = []
+    parts = []
     for domain in sorted({dataset.domain for dataset in found}):
         own = [dataset for dataset in found if dataset.domain == domain]
         fewest = min(dataset.steps for dataset in own)
@@ -111,8 +113,8 @@ def measure(found: Sequence[Dataset], *, size: int = SIZE) -> pd.DataFrame:
         table["volumetric"], table["volumetric_scaled"] = last["none"], last["robust"]
         kept = ["objective", "parameter", "seed", "scale", "points", *coverage.MEASURES]
         kept = [name for name in (*kept, "volumetric", "volumetric_scaled") if name in table]
-        tables.append(table[kept].rename_axis("dataset").reset_index().assign(domain=domain))
-    return pd.concat(tables, ignore_index=True).round(5)
+        parts.append(table[kept].rename_axis("dataset").reset_index().assign(domain=domain))
+    return pd.concat(parts, ignore_index=True).round(5)
 
 
 def this_machine() -> dict[str, Any]:
@@ -235,7 +237,8 @@ def _one_scale(described: pd.DataFrame, learnt: pd.DataFrame, to: Path) -> str:
     if len(found) > 1:
         raise ValueError(f"scales must not be mixed in one table, got {', '.join(sorted(found))}")
     (scale,) = found
-    there = json.loads((to / FILES[3]).read_text())["scale"] if (to / FILES[3]).exists() else scale
+    file = to / FILES[3]
+    there = paths.read_json(file, ["scale"])["scale"] if file.exists() else scale
     if there != scale:
         raise ValueError(f"{to} holds results of scale {there}, and these are of scale {scale}")
     return scale

@@ -1,9 +1,8 @@
 """The committed tables, and the numbers that statements are about: one a dataset and task."""
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from belib.config import ALGORITHMS, EXPLORING
 from belib.figures.style import objective_label, objective_order
 from belib.report.gather import FILES
 from belib.statistics import Means, Noise, contrast, crossed_noise, pooled_noise, sd_interval
+from belib.tables import checked, once, read_csv
 
 Choice = Callable[[pd.DataFrame], "pd.Series[bool]"]
 """Of units: which of them belong to a side of a comparison."""
@@ -27,18 +27,41 @@ UNKNOWN = Noise(np.nan, 0)
 
 _KNOWN = ["label", "intrinsic_reward_scale", "steps"]  # of datasets.csv
 
+_PROVENANCE = ("scale", "constant", "learning", "hours", "machine", "not finished")
+
 VOLUMETRIC = "volumetric"
 """The column of the paper's measure of coverage."""
+
+_DATASETS: dict[str, Any] = {"names": ["domain", "dataset"], "integers": ["seed", "steps"]}
+_COVERAGE: dict[str, Any] = {**_DATASETS, "integers": ["seed"], "numbers": [VOLUMETRIC]}
 
 
 @dataclass(frozen=True)
 class Tables:
-    """What `gather.commit_results` wrote, with every column of `results.COLUMNS`."""
+    """What `gather.commit_results` wrote, with every column of `results.COLUMNS`.
+
+    Tables that were joined or sorted since are put into one order, without what is there twice;
+    ValueError where they contradict themselves.
+    """
 
     offline: pd.DataFrame
     datasets: pd.DataFrame
     coverage: pd.DataFrame
     provenance: dict[str, Any]
+
+    def __post_init__(self) -> None:
+        offline = results.evaluations(self.offline, *results.COLUMNS)
+        object.__setattr__(self, "offline", offline)
+        known = ["objective", "parameter", "seed", *_KNOWN]
+        described = checked(self.datasets, others=known, **_DATASETS)
+        measured = checked(self.coverage, empty=True, **_COVERAGE)
+        for name, table, values in (
+            ("datasets", described, known),
+            ("coverage", measured, [VOLUMETRIC]),
+        ):
+            table = once(table, ["domain", "dataset"], values)
+            table = table.sort_values(["domain", "dataset"], ignore_index=True)
+            object.__setattr__(self, name, table)
 
     @property
     def scale(self) -> str:
@@ -76,13 +99,19 @@ def load(folder: str | Path) -> Tables:
     for name in FILES:
         if not (folder / name).exists():
             raise ValueError(f"{folder} must hold {', '.join(FILES)}, {name} is missing")
-    provenance = json.loads((folder / FILES[3]).read_text())
-    read = lambda name: pd.read_csv(folder / name, dtype={"label": str})  # noqa: E731
-    offline, described, measured = map(read, FILES[:3])
+    provenance = paths.read_json(folder / FILES[3], _PROVENANCE)
     constant = {k: np.nan if v is None else v for k, v in provenance["constant"].items()}
-    offline = offline.assign(**constant)[list(results.COLUMNS)]
-    described = described.fillna({"label": ""})
-    return Tables(offline, described, measured, provenance)
+    varying = [name for name in results.COLUMNS if name not in constant]
+    kinds = {kind: {*names} & {*varying} for kind, names in results.KINDS.items()}
+    text = [*results.TEXT, "label", "intrinsic_reward_scale", "sha256"]
+    read = partial(read_csv, text=text)
+    offline = read(folder / FILES[0], others=varying, **kinds).assign(**constant)
+    described = read(folder / FILES[1], others=_KNOWN, **_DATASETS).fillna({"label": ""})
+    measured = read(folder / FILES[2], **_COVERAGE)
+    try:
+        return Tables(offline[list(results.COLUMNS)], described, measured, provenance)
+    except ValueError as error:
+        raise ValueError(f"{folder}: {error}") from error
 
 
 @dataclass(frozen=True)
@@ -150,13 +179,7 @@ def policies(tables: Tables, learner: str, score: str = "final") -> pd.DataFrame
     rows = rows.merge(known.rename(columns={"seed": "collection"}), on=["domain", "dataset"])
     datasets = rows.groupby("task")["dataset"].transform("nunique")
     complete = rows.groupby(["task", "seed"])["dataset"].transform("nunique") == datasets
-    return ordered(rows[complete].sort_values("task", key=_rank, kind="stable"), by="collection")
-
-
-def _rank(tasks: pd.Series) -> pd.Series:
-    """The paper's tasks in its order, then all others."""
-    known = list(results.PAPER_TABLE_1.index)
-    return tasks.map(lambda task: known.index(task) if task in known else len(known))
+    return ordered(rows[complete], by="collection")
 
 
 def cells(

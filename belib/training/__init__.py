@@ -29,6 +29,7 @@ from belib.training.rollout import rollout
 
 __all__ = [
     "Evaluator",
+    "check_tasks",
     "evaluate_baselines",
     "is_collected",
     "last_step",
@@ -135,7 +136,7 @@ def train_offline(
     configs = [configs] if isinstance(configs, OfflineConfig) else list(configs)
     runs.check_members(configs)
     config = configs[0]
-    _check_tasks(configs)
+    check_tasks(configs)
     folders = [offline_folder(runs_dir, c, c.dataset, c.variant) for c in configs]
     runs.check_folders(folders, configs)
     finished = [last_step(folder) >= config.num_steps for folder in folders]
@@ -146,7 +147,8 @@ def train_offline(
     done = [folder for folder in folders if folder not in pending]
     if done and dataset is not None:
         for state in runs.checkpoints(done):
-            check_data(state["data"], identity(dataset))
+            with runs.restoring(done[0]):
+                check_data(state["data"], identity(dataset))
     names = f"{config.variant} on {config.dataset}"
     if done:
         finished = f"{len(done)} members finished already"
@@ -157,7 +159,7 @@ def train_offline(
         work = Learning(left, pending, dataset)
         options = {"checkpoint_minutes": checkpoint_minutes, "progress": progress}
         loop.run(work, left, pending, names, "updates", **options)
-    return pd.concat([pd.read_csv(f / "results.csv") for f in folders], ignore_index=True)
+    return results.read(*(folder / "results.csv" for folder in folders))
 
 
 def train_groups(
@@ -199,7 +201,7 @@ def evaluate_baselines(
     `eval_episodes`.
     """
     configs = [configs] if isinstance(configs, OfflineConfig) else list(configs)
-    _check_tasks(configs)
+    check_tasks(configs)
     for name in ("num_steps", "eval_episodes"):
         found = sorted({getattr(config, name) for config in configs})
         if len(found) > 1:
@@ -232,7 +234,8 @@ def _finished_dataset(folder: Path) -> datasets.Dataset:
     return dataset
 
 
-def _check_tasks(configs: Sequence[OfflineConfig]) -> None:
+def check_tasks(configs: Sequence[OfflineConfig]) -> None:
+    """Raise ValueError for a task that no domain has, or another than its config's."""
     for config in configs:
         domain, _ = envs.split_task(config.task)
         if domain != config.domain:
@@ -242,5 +245,5 @@ def _check_tasks(configs: Sequence[OfflineConfig]) -> None:
 def last_step(folder: Path) -> int:
     """The update of the last evaluation in a policy's folder, 0 without one."""
     file = folder / "results.csv"
-    rows = pd.read_csv(file) if file.exists() else pd.DataFrame()
+    rows = results.read(file) if file.exists() else pd.DataFrame()
     return int(rows["step"].max()) if len(rows) else 0

@@ -96,7 +96,8 @@ def kept_policy(
     members = state["members"]
     configs = [config.from_yaml(folder.parent / name / runs.CONFIG) for name in members]
     kept, own = learner(*sizes, configs), members.index(folder.name)
-    kept.restore(state[part])
+    with runs.restoring(folder):
+        kept.restore(state[part])
 
     def policy(obs: Tensor) -> Tensor:
         return kept.act(obs.expand(len(members), -1, -1), explore=False)[own : own + 1]

@@ -81,7 +81,8 @@ def run(
     with runs.locked(folders), fitting_threads(configs):
         state, num_steps = runs.open_folders(folders, configs), configs[0].num_steps
         if state is not None:
-            work.restore(state)
+            with runs.restoring(folders[0]):
+                work.restore(state)
             print(f"{description}: continued from step {work.step}")
         else:
             save(work, folders)  # without it, a run killed early would not be known as this one

@@ -1,0 +1,338 @@
+"""One answer for a table, whatever was done to it or to its file; other tables are refused."""
+
+import io
+import json
+import re
+from dataclasses import replace
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+import synthetic
+from test_figures_offline import synthetic as made_up
+
+from belib import coverage, figures, report, results, tables
+
+EDITS = {
+    "index repeats": lambda t: t.set_axis([0] * len(t)),
+    "parts joined": lambda t: pd.concat([t[t["seed"] < 2], t[t["seed"] >= 2]]),
+    "shuffled": lambda t: t.sample(frac=1, random_state=3),
+    "sorted": lambda t: t.sort_values("return", ascending=False),
+    "joined twice": lambda t: pd.concat([t, t.sample(frac=0.5, random_state=0)]),
+    "columns": lambda t: t[sorted(t, reverse=True)].assign(note="mine"),
+    "floats": lambda t: t.astype(dict.fromkeys(t.select_dtypes("int"), float)),
+    "text": lambda t: t.astype(dict.fromkeys({"seed", "step"} & {*t}, str)),
+    "objects": lambda t: t.astype(object),
+    "categories": lambda t: t.astype(dict.fromkeys(t.select_dtypes("str"), "category")),
+    "nullable": lambda t: t.convert_dtypes(),
+    "index of names": lambda t: t.set_index([t.columns[0], t.columns[1]], drop=False),
+    "a file": lambda t: pd.read_csv(io.StringIO(t.to_csv()), na_values=[""]),
+}
+
+
+@pytest.fixture(params=EDITS)
+def edit(request):
+    return EDITS[request.param]
+
+
+def learnt(table):
+    return table[~table["algorithm"].isin(results.BASELINES)]
+
+
+STATISTICS = {
+    "evaluations": results.evaluations,
+    "final": results.final,
+    "best": results.best,
+    "summary": results.summary,
+    "summary of best": lambda t: results.summary(t, "best"),
+    "over tasks": lambda t: results.over_tasks(learnt(t), ["objective", "algorithm"]),
+    "improvement": lambda t: results.improvement(
+        learnt(t), "dataset", within=("task", "algorithm")
+    ),
+    "table 1": results.table_1,
+}
+
+
+@pytest.mark.parametrize("name", STATISTICS)
+def test_statistics_are_of_the_evaluations_and_not_of_the_table(edit, name):
+    statistic, table = STATISTICS[name], made_up(objectives=[("rnd", None), ("renyi", 0.5)])
+    expected, found = statistic(table), statistic(edit(table))
+    pd.testing.assert_frame_equal(found[list(expected)], expected, check_dtype=False)
+
+
+def test_results_of_two_folders_are_joined(tmp_path):
+    """The index of pd.concat repeats: three seeds each, not 4 and 6, and their own means."""
+    one, two = (made_up(("walker_run",), ("td3",), [o]) for o in (("rnd", None), ("smm", None)))
+    for name, part in (("a", one), ("b", two)):
+        folder = tmp_path / name / "offline"
+        folder.mkdir(parents=True)
+        results.write(folder / "results.csv", learnt(part))
+    table = pd.concat([results.collect(tmp_path / name) for name in "ab"])
+    found = results.summary(table).set_index("dataset")
+    assert found["seeds"].tolist() == [3, 3]
+    assert found["mean"].tolist() == [130, 130]
+
+
+REFUSED = {
+    "no rows": (lambda t: t[:0], "table must have rows, got none"),
+    "nothing": (lambda t: pd.DataFrame(), "table must have rows, got none"),
+    "no table": (lambda t: t.to_dict("records"), "must be a pandas DataFrame, got list"),
+    "two returns": (
+        lambda t: pd.concat([t, t.assign(**{"return": 0.5})]),
+        r"one return for task walker_stand, .* seed 0, step 10, got 110.0, 0.5",
+    ),
+    "no return": (lambda t: t.drop(columns="return"), "must have the columns return, got domain"),
+    "a column twice": (lambda t: pd.concat([t, t[["return"]]], axis=1), "got two 'return'"),
+    "text": (
+        lambda t: t.astype({"return": str}),
+        "return must be numbers, or missing, got '110.0'",
+    ),
+    "infinite": (lambda t: t.assign(**{"return": np.inf}), "return must be finite, or missing"),
+    "true": (
+        lambda t: t.assign(**{"return": True}),
+        "return must be numbers, .* got True in row 0",
+    ),
+    "no seed": (lambda t: t.assign(seed=np.nan), "seed must be whole numbers, got nan in row 0"),
+    "half a step": (lambda t: t.assign(step="0.5"), "step must be whole numbers, got '0.5'"),
+    "no task": (lambda t: t.assign(task=None), "task must be given in every row"),
+    "scales": (
+        lambda t: pd.concat([t, t.assign(scale="paper", seed=7)]),
+        "must have one scale, got paper, synthetic",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+@pytest.mark.parametrize("function", [results.summary, results.table_1, figures.learning_curves])
+def test_tables_that_say_nothing_certain_are_refused_in_words(kind, function):
+    change, words = REFUSED[kind]
+    with pytest.raises(ValueError, match=words):
+        function(change(learnt(made_up())))
+
+
+def test_a_policy_that_diverged_has_no_final_return_in_table_1():
+    """Its last number before that is none."""
+    table = learnt(made_up(("walker_run",), ("td3",), [("rnd", None)]))
+    table.loc[(table["seed"] == 2) & (table["step"] == 20), "return"] = np.nan
+    (row,) = results.table_1(table).to_dict("records")
+    assert (row["policies"], row["mean of finals"], row["best over everything"]) == (2, 125, 130)
+
+
+def test_returns_are_compared_where_a_stratum_has_no_parameter():
+    """Groups of rnd, whose parameter is missing, are not left out."""
+    table = learnt(made_up(("walker_run",), ("td3", "cql"), [("rnd", None), ("renyi", 0.5)]))
+    table.loc[table["dataset"].eq("rnd-s0") & table["algorithm"].eq("td3"), "return"] += 1000
+    matrix = results.improvement(table, "algorithm", within=("task", "parameter"))
+    assert matrix.loc["td3", "cql"] == 0.75
+
+
+@pytest.fixture
+def drawn():
+    def numbers(axes):
+        bars = [bar.get_height() for ax in np.ravel(axes) for bar in ax.patches]
+        lines = [line.get_ydata() for ax in np.ravel(axes) for line in ax.lines]
+        plt.close("all")
+        return bars, [np.asarray(line, float).tolist() for line in lines]
+
+    return numbers
+
+
+FIGURES = {
+    "returns": lambda t: figures.returns(results.final(t)),
+    "averages": lambda t: figures.averages(t[t["step"].astype(float) != 10]),
+    "ablation": lambda t: figures.ablation({"a": t[t["step"].astype(float) != 10]}),
+    "sensitivity": lambda t: figures.sensitivity(results.best(t)),
+    "learning curves": figures.learning_curves,
+}
+
+
+@pytest.mark.parametrize(
+    "kind", ["index repeats", "shuffled", "joined twice", "text", "categories"]
+)
+@pytest.mark.parametrize("name", FIGURES)
+def test_figures_show_the_evaluations_and_not_the_table(kind, name, drawn):
+    table = made_up(("walker_stand",), ("td3",), seeds=2)
+    assert drawn(FIGURES[name](EDITS[kind](table))) == drawn(FIGURES[name](table))
+
+
+def test_bars_are_of_policies():
+    for figure in (figures.returns, figures.averages, figures.sensitivity):
+        with pytest.raises(ValueError, match=r"row a policy, as results.final .* got several of"):
+            figure(made_up())
+
+
+def test_lines_follow_their_axis(drawn):
+    x = np.array([3.0, 1.0, 2.0])
+    table = pd.DataFrame({"m": x, "entropy": x, "alpha": 0.5, "n_outcomes": 4}, index=[0, 0, 1])
+    for change in (lambda t: t, lambda t: t[::-1]):
+        (line, _) = figures.uniform_on_part(change(table)).lines
+        assert line.get_xdata().tolist() == [0.25, 0.5, 0.75]
+    with pytest.raises(ValueError, match="must have the columns m, got entropy"):
+        figures.uniform_on_part(table.drop(columns="m"))
+
+
+@pytest.fixture
+def measured():
+    names = [f"rnd-{i}-s{seed}" for seed in (0, 1) for i in range(6)]
+    values = np.random.default_rng(0).normal(size=(12, 2))
+    table = pd.DataFrame(values, columns=["shannon", "cells"], index=names).assign(seed=[0, 1] * 6)
+    known = {"objective": "rnd", "parameter": np.nan, "scale": "test"}
+    return table.assign(**known).rename_axis("dataset")
+
+
+@pytest.fixture
+def returns(measured):
+    known = {"task": "walker_walk", "algorithm": "td3", "dataset": measured.index}
+    return pd.DataFrame({**known, "return": np.arange(12.0) ** 2 % 7})
+
+
+MEASURED = {
+    "shuffled": lambda t: t.sample(frac=1, random_state=0),
+    "twice": lambda t: pd.concat([t, t]),
+    "a column of names": lambda t: t.reset_index().set_axis([0] * len(t)),
+    "seeds as floats": lambda t: t.astype({"seed": float}),
+    "seeds as text": lambda t: t.astype({"seed": str}),
+    "objects": lambda t: t.astype(object),
+}
+
+
+@pytest.mark.parametrize("kind", MEASURED)
+def test_correlations_are_over_recipes_and_not_over_rows(kind, measured, returns):
+    change = MEASURED[kind]
+    expected = coverage.rank_correlations(measured, returns)
+    assert expected["recipes"].tolist() == [6, 6]
+    found = coverage.rank_correlations(change(measured), EDITS["index repeats"](returns[::-1]))
+    pd.testing.assert_frame_equal(found, expected)
+    twice = coverage.rank_correlations(measured, pd.concat([returns, returns[:3]]))
+    pd.testing.assert_frame_equal(twice, expected)
+    assert len(figures.coverage_measures(change(measured))) == 2
+
+
+def test_datasets_of_two_domains_have_equal_names_and_are_not_mixed(measured, returns):
+    both = pd.concat([measured, measured.assign(shannon=0.0)])
+    for function in (lambda t: coverage.rank_correlations(t, returns), figures.coverage_measures):
+        with pytest.raises(ValueError, match="one shannon for dataset rnd-0-s0, got"):
+            function(both)
+    with pytest.raises(ValueError, match="one return for task walker_walk, algorithm td3, dataset"):
+        coverage.rank_correlations(measured, pd.concat([returns, returns.assign(**{"return": 9})]))
+    with pytest.raises(ValueError, match="must have the columns return, got task"):
+        coverage.rank_correlations(measured, returns.drop(columns="return"))
+
+
+@pytest.mark.parametrize("kind", ["index repeats", "shuffled", "joined twice", "floats", "a file"])
+def test_the_reports_tables_are_put_in_order(kind, tmp_path):
+    made, change = synthetic.example(), EDITS[kind]
+    parts = {name: change(getattr(made, name)) for name in ("offline",)}
+    other = EDITS[kind if kind != "a file" else "shuffled"]
+    parts |= {name: other(getattr(made, name)) for name in ("datasets", "coverage")}
+    edited = replace(made, **parts)
+    for one, two in zip(report.cells(made, "td3"), report.cells(edited, "td3"), strict=True):
+        assert (one.noise, one.within, one.seeds) == (two.noise, two.within, two.seeds)
+        pd.testing.assert_frame_equal(one.units, two.units, check_dtype=False)
+    for one, two in zip(report.coverage_cells(made), report.coverage_cells(edited), strict=True):
+        pd.testing.assert_frame_equal(one.units, two.units, check_dtype=False)
+    again = pd.concat([made.datasets, made.datasets.assign(steps=7)])
+    with pytest.raises(ValueError, match="one steps for domain walker, dataset behavioral"):
+        replace(made, datasets=again)
+
+
+@pytest.fixture
+def two(tmp_path):
+    """Two `results.csv` in a place with a difficult name; functions of the first one's bytes."""
+    place = tmp_path / "my [runs] {3} *" / "offline" / "walker"
+    for name in "ab":
+        (place / name).mkdir(parents=True)
+        part = learnt(made_up(("walker_run",), ("td3",), [("rnd", None)], seeds=2))
+        results.write(place / name / "results.csv", part.assign(dataset=name))
+    file = place / "a" / "results.csv"
+    return place.parents[1], file, file.read_bytes()
+
+
+READ = {
+    "no last end of line": lambda t: t.rstrip(b"\n"),
+    "ends of lines": lambda t: t.replace(b"\n", b"\r\n"),
+    "byte order mark": lambda t: b"\xef\xbb\xbf" + t,
+    "empty lines": lambda t: t + b"\n\n",
+    "quotes": lambda t: re.sub(rb"walker_run", b'"walker_run"', t),
+    "digits": lambda t: t.replace(b",none\n", b",12345678e012\n").replace(b",a,", b",007,"),
+}
+
+
+@pytest.mark.parametrize("kind", READ)
+def test_files_of_any_editor_are_read(kind, two):
+    runs_dir, file, content = two
+    file.write_bytes(READ[kind](content))
+    table = results.collect(runs_dir)
+    assert table["domain"].tolist() == ["walker"] * 8
+    assert table["dataset"].unique().tolist() == ["007" if kind == "digits" else "a", "b"]
+    assert table["return"].tolist() == [110, 120, 120, 130] * 2
+
+
+UNREADABLE = {
+    "empty": (lambda t: b"", "headings must be there"),
+    "cut": (lambda t: t[:-50], "line 5 must have 15 fields, as many as headings"),
+    "semicolons": (lambda t: t.replace(b",", b";"), "must have the columns domain, task"),
+    "another heading": (lambda t: t.replace(b"return", b"reward"), "must have the columns return"),
+    "no heading": (lambda t: t.partition(b"\n")[2], "headings must be there and differ, got"),
+    "a word": (lambda t: t.replace(b"120.0", b"high", 1), "numbers, or missing, got 'high' in row"),
+    "a comma": (lambda t: t.replace(b"120.0", b"120,0", 1), "line 3 must have 15 fields"),
+    "an open quote": (lambda t: t.replace(b"walker_run", b'"walker_run', 1), "unexpected end"),
+    "UTF-16": (lambda t: t.decode().encode("utf-16"), "must be text in UTF-8"),
+    "a web page": (lambda t: b"<html>\n<body>403</body>\n", "must have the columns domain, task"),
+}
+
+
+@pytest.mark.parametrize("kind", UNREADABLE)
+def test_other_files_are_named_with_what_they_should_be(kind, two, monkeypatch, capsys):
+    runs_dir, file, content = two
+    change, words = UNREADABLE[kind]
+    file.write_bytes(change(content))
+    with pytest.raises(ValueError, match=rf"{re.escape(str(file))}.* {words}"):
+        results.collect(runs_dir)
+    monkeypatch.setattr("sys.argv", ["results", str(runs_dir)])
+    assert results.main() == 1
+    assert str(file) in capsys.readouterr().err
+    online = runs_dir / "datasets" / "walker" / "task" / "online.csv"
+    online.parent.mkdir(parents=True)
+    online.write_bytes(change(content))
+    with pytest.raises(ValueError, match=rf"{re.escape(str(online))}.* {words}"):
+        results.online(runs_dir, "synthetic")
+
+
+def test_what_was_learnt_online_counts_once(two):
+    runs_dir, _, content = two
+    for name in ("task-s0", "copy"):
+        folder = runs_dir / "datasets" / "walker" / name
+        folder.mkdir(parents=True)
+        (folder / "online.csv").write_bytes(content)
+    assert results.online(runs_dir, "synthetic") == {"walker_run": 120}
+    assert results.online(runs_dir, "other") == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "words"),
+    [
+        ("offline.csv", lambda t: t.replace("return,", "score,"), "must have the columns return"),
+        ("offline.csv", lambda t: t[:-30], "line .* must have"),
+        ("offline.csv", lambda t: t.replace("synthetic", "x", 1), "must have one "),
+        ("datasets.csv", lambda t: t.replace(",50000,", ",many,", 1), "steps must be whole"),
+        ("datasets.csv", lambda t: t.replace(",", ";"), "must have the columns .*steps"),
+        ("coverage.csv", lambda t: "", "headings must be there"),
+        ("provenance.json", lambda t: "[]", "must hold a JSON object, got list"),
+        ("provenance.json", lambda t: t[:-9], "must hold JSON"),
+        ("provenance.json", lambda t: json.dumps({"scale": "x"}), "must have constant, learning"),
+    ],
+)
+def test_the_reports_files_are_named(tmp_path, name, change, words):
+    synthetic.write(synthetic.example(), tmp_path)
+    file = tmp_path / name
+    file.write_text(change(file.read_text()))
+    with pytest.raises(ValueError, match=rf"{re.escape(str(tmp_path))}.* {words}"):
+        report.load(tmp_path)
+
+
+def test_numbers_are_read_to_the_bit(tmp_path):
+    x = np.random.default_rng(0).normal(size=1000) * 10.0 ** np.arange(-30, 30).repeat(17)[:1000]
+    (tmp_path / "x.csv").write_text(pd.DataFrame({"x": x}).to_csv(index=False))
+    assert (tables.read_csv(tmp_path / "x.csv", numbers=["x"])["x"].to_numpy() == x).all()

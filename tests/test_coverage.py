@@ -1,12 +1,14 @@
 """Samples, maps and volumes of datasets whose states are written by hand."""
 
+import re
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from belib import coverage, datasets
+from belib import coverage, datasets, paths
 from belib.config import PretrainConfig
 from belib.coverage import embedding
 
@@ -22,6 +24,9 @@ def write_dataset(runs_dir, states, **config):
         episode = {"observation": obs, "action": zeros, "reward": zeros, "discount": zeros + 1}
         episode["physics"] = np.zeros((rows, 18))
         tasks = {f"walker_{t}": np.arange(rows) / rows + i for i, t in enumerate(TASKS)}
+        for reward in tasks.values():
+            reward[0] = 0.0
+        episode["reward"] = tasks["walker_stand"][:, None].astype(np.float32)
         datasets.write_episode(folder, index, episode, tasks)
     (folder / "config.yaml").write_text(config.to_yaml())
     return datasets.load(folder)
@@ -91,6 +96,30 @@ def test_datasets_are_found_by_domain_or_name(pair):
         datasets.find_datasets(runs_dir, "walker", ["shannon-s0"])
 
 
+def test_datasets_are_asked_for_by_name_pattern_or_folder(pair, monkeypatch):
+    behavioral, random = pair
+    folder, runs_dir = random.folder.parent, random.folder.parents[2].name
+    monkeypatch.setattr(paths, "ROOT", random.folder.parents[3])  # which relative paths mean
+    ask = partial(datasets.find_datasets, runs_dir, "walker")
+    assert ask(["*"]) == ask(["random-s0", "beh*", "*"])[::-1] == [behavioral, random]
+    own = f"{runs_dir}/datasets/walker/random-s0"
+    for name in (
+        "random-s0",
+        "random-s0/",
+        "./random-s0",
+        f"{random.folder}",
+        f"{folder}/r*/",
+        own,
+    ):
+        assert ask([name]) == [random], name
+    for name in ("", ".", "..", "/", "none", "none*", "[", f"{folder}/none", f"{folder}"):
+        with pytest.raises(datasets.DatasetError, match=re.escape(str(folder))):
+            ask([name])
+    for name in ("/tmp/random-s0", "random-s0/buffer", f"{folder}/../quadruped/random-s0"):
+        with pytest.raises(datasets.DatasetError, match="choose its runs_dir and domain"):
+            ask([name])
+
+
 def test_samples_that_make_no_sense_are_refused(pair):
     with pytest.raises(ValueError, match="size must be between 1 and the 400 steps of behavioral"):
         coverage.subsample(pair, size=401)
@@ -104,7 +133,11 @@ def test_samples_that_make_no_sense_are_refused(pair):
         (coverage.subsample, {"size": 5.0}, "size must be an integer, got 5.0"),
         (coverage.subsample, {"size": 5, "seed": -1}, "seed must be at least 0, got -1"),
         (coverage.growing_subsample, {"share": 2}, "share must be above 0, at most 1 .* got 2.0"),
-        (coverage.volumetric_coverage, {"scalings": []}, "scalings must be of none, robust, got"),
+        (
+            coverage.volumetric_coverage,
+            {"scalings": []},
+            "scalings must be of none, robust, got",
+        ),
     ):
         with pytest.raises(ValueError, match=message):
             function(pair, **values)

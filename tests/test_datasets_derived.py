@@ -116,13 +116,32 @@ def test_a_subsample_has_one_size(make_dataset, tmp_path, sizes):
 
 
 @pytest.mark.parametrize(
-    "sizes", [{"n_episodes": 4}, {"n_episodes": 0}, {"steps": 15}, {"steps": 0}]
+    ("options", "words"),
+    [
+        ({"n_episodes": 4}, "n_episodes must be between 1 and 3, got 4"),
+        ({"n_episodes": 0}, "n_episodes must be between 1 and 3, got 0"),
+        ({"n_episodes": 2.0}, "n_episodes must be an integer, got 2.0"),
+        ({"n_episodes": True}, "n_episodes must be an integer, got True"),
+        ({"steps": 15}, "steps must be between 1 and 14, got 15"),
+        ({"steps": -3}, "steps must be between 1 and 14, got -3"),
+        ({"steps": 3, "seed": None}, "seed must be an integer, got None"),
+        ({"steps": 3, "seed": -1}, "seed must be at least 0, got -1"),
+    ],
 )
-def test_a_subsample_is_no_larger_than_its_source(make_dataset, tmp_path, sizes):
-    name, value = next(iter(sizes.items()))
-    with pytest.raises(ValueError, match=rf"{name} must be from 1 to the .*, got {value}"):
-        datasets.subsample(make_dataset(), tmp_path / "walker" / "part", seed=0, **sizes)
+def test_a_subsample_is_a_number_of_what_there_is(make_dataset, tmp_path, options, words):
+    with pytest.raises(ValueError, match=words):
+        datasets.subsample(make_dataset(), tmp_path / "walker" / "part", **{"seed": 0, **options})
     assert not (tmp_path / "walker").exists()
+
+
+def test_numbers_of_numpy_are_numbers(make_dataset, tmp_path):
+    """They come from arrays and tables, and JSON does not know them."""
+    dataset, places = make_dataset(), iter(tmp_path / "parts" / "walker" / c for c in "abcd")
+    for options in ({"n_episodes": 2, "seed": 1}, {"steps": 9, "seed": 1}):
+        numpy = {name: np.int64(value) for name, value in options.items()}
+        plain, same = (datasets.subsample(dataset, next(places), **o) for o in (options, numpy))
+        assert plain.provenance() == same.provenance()
+        assert plain.lengths == same.lengths
 
 
 def test_nothing_is_written_into_a_folder_that_holds_something(make_dataset, tmp_path):
@@ -148,6 +167,35 @@ def test_an_error_half_way_leaves_no_dataset(make_dataset, tmp_path):
     with pytest.raises(DatasetError, match=r"episode_000002_4.npz cannot be read"):
         datasets.merge([dataset, dataset], place / "twice")
     assert not place.exists()
+
+
+@pytest.mark.parametrize("make", ["merge", "subsample"])
+def test_rewards_of_other_episodes_leave_no_dataset(make_dataset, tmp_path, make):
+    dataset, place = make_dataset(), tmp_path / "new" / "walker"
+    labels = read_arrays(dataset.folder / "rewards" / dataset.files[1].name)
+    labels["walker_stand"][3] += 0.5
+    np.savez(dataset.folder / "rewards" / dataset.files[1].name, **labels)
+    sources = {"merge": [dataset], "subsample": dataset}[make]
+    options = {"merge": {}, "subsample": {"seed": 0, "n_episodes": 3}}[make]
+    with pytest.raises(DatasetError, match="'walker_stand' must be the stored reward"):
+        getattr(datasets, make)(sources, place / "copy", **options)
+    assert not list(place.iterdir())
+
+
+def test_sources_may_be_a_generator_and_have_one_size(make_dataset, tmp_path):
+    one, two = make_dataset(), make_dataset("random-s1", seed=1)
+    merged = datasets.merge((each for each in (one, two)), tmp_path / "new" / "walker" / "both")
+    assert len(merged.files) == 6
+    for file in two.files:
+        arrays = read_arrays(file)
+        np.savez(file, **{**arrays, "observation": arrays["observation"][:, 1:]})
+    with pytest.raises(DatasetError, match=r"random-s1.* must have 24 numbers a row, got 23"):
+        datasets.merge([one, two], tmp_path / "new" / "walker" / "other")
+
+
+def test_a_source_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(DatasetError, match=r"there is no folder .*nowhere"):
+        datasets.import_exorl(tmp_path / "nowhere", tmp_path / "walker" / "apt")
 
 
 def test_a_full_disk_half_way_leaves_no_dataset(make_dataset, tmp_path, monkeypatch):

@@ -3,14 +3,17 @@
 import json
 import re
 import shutil
+from importlib.util import find_spec
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from belib import datasets
+from belib.config import OfflineConfig
 from belib.datasets.__main__ import main
 from belib.datasets.episodes import read_arrays
+from belib.training import train_offline
 
 
 @pytest.fixture
@@ -58,6 +61,63 @@ def test_rows_that_break_a_rule_are_found(folder, change, kind):
     faults = [fault for fault in datasets.validate(folder) if fault.file.startswith("buffer")]
     assert {(fault.file, fault.row) for fault in faults} == {("buffer/episode_000001_6.npz", row)}
     assert words in faults[-1].fault
+
+
+@pytest.fixture
+def door(folder, monkeypatch):
+    """All that learns from a dataset or makes another of it."""
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(folder / "minari"))
+    place = folder.parents[2] / "new" / "walker" / "made"
+    config = OfflineConfig(dataset=folder.name, scale="test", batch_size=4, hidden_dim=8)
+    load = datasets.load
+    return {
+        "transitions": lambda: load(folder).transitions(),
+        "learning": lambda: train_offline(config, runs_dir=folder.parents[2]),
+        "import": lambda: datasets.import_exorl(folder, place),
+        "link": lambda: datasets.import_exorl(folder, place, link=True),
+        "merge": lambda: datasets.merge([load(folder)], place),
+        "subsample": lambda: datasets.subsample(load(folder), place, seed=0, n_episodes=1),
+        "export": lambda: datasets.export_minari(load(folder)),
+    }
+
+
+@pytest.mark.parametrize("kind", SPOILT_ROWS)
+def test_a_fault_of_an_episode_is_neither_learnt_from_nor_passed_on(folder, change, door, kind):
+    """Actions in degrees, or rows that are one off, would otherwise be learnt from."""
+    change(SPOILT_ROWS[kind][0])
+    words = re.escape(SPOILT_ROWS[kind][2])
+    for name, read in door.items():
+        if name == "export" and not find_spec("minari"):
+            continue
+        with pytest.raises(datasets.DatasetError, match=rf"episode_000001_6.npz: .*{words}"):
+            read()
+    assert not (folder.parents[2] / "new" / "walker" / "made").exists()
+    assert not (folder.parents[2] / "offline").exists()
+
+
+def test_recorded_rewards_of_another_episode_are_not_learnt_from(folder, change, door):
+    change(put("walker_stand", 3, 0.77), "rewards/episode_000001_6.npz")
+    for name in ("learning", "merge"):
+        with pytest.raises(datasets.DatasetError, match=r"rewards/episode_000001_6.npz: .* stored"):
+            door[name]()
+
+
+def test_actions_that_exceed_1_by_rounding_are_actions(folder, change, door):
+    change(put("action", (3, 2), np.nextafter(np.float32(1), np.float32(2))))
+    assert [fault.file for fault in datasets.validate(folder)] == ["card.json"]
+    for name in ("transitions", "import"):
+        door[name]()
+
+
+def test_an_episode_without_a_transition_says_so(folder):
+    arrays = read_arrays(datasets.load(folder).files[0])
+    file = folder / "buffer" / "episode_000003_0.npz"
+    np.savez(file, **{key: rows[:1] for key, rows in arrays.items()})
+    words = "it must have a transition, so 2 rows or more, got the reset alone"
+    (fault, _) = datasets.validate(folder)
+    assert fault == (f"buffer/{file.name}", None, words)
+    with pytest.raises(datasets.DatasetError, match=f"{file.name}: {words}"):
+        datasets.load(folder).transitions()
 
 
 SPOILT_ARRAYS = {
@@ -183,12 +243,38 @@ def test_a_configuration_of_another_domain(folder):
     file = folder / "config.yaml"
     file.write_text(file.read_text().replace("walker", "quadruped"))
     (fault,) = datasets.validate(folder)
-    assert fault.fault == "domain must be walker, as the folder's, got quadruped"
+    assert fault.fault == "config.yaml must be of the domain walker, as its folder, got quadruped"
     for text in ("domain: [", "", "x"):
         file.write_text(text)
         assert "is no recorded configuration" in datasets.validate(folder)[0].fault
         with pytest.raises(datasets.DatasetError, match="is no recorded configuration"):
             datasets.write_card(folder)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[1]", "must hold a JSON object, got list"),
+        ("{", "must hold JSON"),
+        ("{}", "must have sources, got none"),
+        ('{"sources": ["a"]}', "sources must be a list of objects"),
+    ],
+)
+def test_a_damaged_provenance_is_named(folder, text, words):
+    (folder / "provenance.json").write_text(text)
+    with pytest.raises(datasets.DatasetError, match=rf"provenance.json.* {words}"):
+        datasets.origin(datasets.load(folder))
+    assert main(["card", str(folder)]) == 1
+
+
+def test_places_have_spaces_and_brackets(make_dataset, tmp_path):
+    place = tmp_path / "my [runs] *?" / "walker" / "a {b}"
+    shutil.copytree(make_dataset().folder, place)
+    datasets.write_card(place)
+    assert datasets.validate(place) == []
+    datasets.load(place).files[0].write_bytes(b"")
+    (fault,) = datasets.validate(place)
+    assert fault.fault.startswith("buffer/episode_000000_4.npz cannot be read")
 
 
 def test_rewards_that_were_recorded_must_be_there(folder):
@@ -228,8 +314,15 @@ def test_a_card_notices_that_the_data_changed(folder, change):
 
 
 def test_no_card_or_no_json(folder):
-    (folder / "card.json").write_text("{")
-    assert datasets.check_card(folder)[0].startswith("it is no JSON")
+    for text, words in (
+        ("{", "it must hold JSON: "),
+        ("[1, 2]", "it must hold a JSON object, got list"),
+        ('{"steps": 14}', "it must have num_steps, episodes"),
+    ):
+        (folder / "card.json").write_text(text)
+        assert datasets.check_card(folder)[0].startswith(words)
+        with pytest.raises(datasets.DatasetError, match=r"card.json must h"):
+            datasets.read_card(folder)
     (folder / "card.json").unlink()
     assert datasets.check_card(folder) == ["there is none"]
     assert datasets.validate(folder) == []  # a download has none

@@ -12,9 +12,14 @@ from belib.datasets import DTYPES, DatasetError
 
 
 def numbered(length, offset=0, last_discount=1.0):
-    """An episode whose row i holds the number i, plus an offset, in every array."""
+    """An episode whose row i holds the number i, plus an offset, in every array.
+
+    Actions hold a 1024th of it, and the reset's action and reward are 0, as the format wants.
+    """
     rows = offset + np.arange(length + 1.0)[:, None]
     episode = {key: rows.astype(dtype) for key, dtype in DTYPES.items()}
+    episode["action"] /= 1024
+    episode["action"][0] = episode["reward"][0] = 0.0
     episode["discount"][:] = 1.0
     episode["discount"][-1] = last_discount
     return episode
@@ -30,7 +35,7 @@ def test_a_transition_goes_from_a_row_to_the_next(folder):
     datasets.write_episode(folder, 0, numbered(10), {})
     found = datasets.load(folder).transitions()
     np.testing.assert_array_equal(found.obs[:, 0], np.arange(10))
-    for column in (found.action[:, 0], found.reward, found.next_obs[:, 0], found.row):
+    for column in (1024 * found.action[:, 0], found.reward, found.next_obs[:, 0], found.row):
         np.testing.assert_array_equal(column, np.arange(1, 11))
 
 
@@ -72,7 +77,7 @@ def test_episodes_of_other_sizes_are_refused_by_name(folder):
     other = numbered(4)
     other["action"] = np.zeros((5, 2), np.float32)
     datasets.write_episode(folder, 1, other, {})
-    with pytest.raises(DatasetError, match=r"episode_000001_4.npz must have the sizes"):
+    with pytest.raises(DatasetError, match=r"_000001_4.npz: .*'action' must have 1 numbers"):
         datasets.load(folder).transitions()
 
 

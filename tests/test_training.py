@@ -419,7 +419,8 @@ def test_values_beyond_reason_are_a_divergence(small_offline, runs_dir, capsys, 
 def small_dataset(folder, **changes):
     """One episode of 20 steps as Walker's, but for the arrays that `changes` replace."""
     sizes = {"observation": 24, "action": 6, "reward": 1, "discount": 1, "physics": 18}
-    arrays = {key: np.zeros((21, n), datasets.DTYPES[key]) for key, n in sizes.items()} | changes
+    arrays = {key: np.zeros((21, n), datasets.DTYPES[key]) for key, n in sizes.items()}
+    arrays |= {"discount": np.ones((21, 1), np.float32)} | changes
     rewards = {f"walker_{task}": np.zeros(21) for task in ("stand", "walk", "run")}
     present = {key: value for key, value in arrays.items() if value is not None}
     datasets.write_episode(folder / "datasets" / "walker" / "small", 0, present, rewards)
@@ -516,7 +517,7 @@ def test_labels_that_are_missing_or_bad(small_offline, tmp_path):
     small_dataset(tmp_path)
     (labels,) = tmp_path.glob("**/rewards/*.npz")
     np.savez(labels, walker_stand=np.full(21, np.nan))
-    with pytest.raises(datasets.DatasetError, match="must be 21 finite rewards a task, got 21, of"):
+    with pytest.raises(datasets.DatasetError, match="must be finite, got nan in row 0"):
         train_offline(small_offline(dataset="small"), runs_dir=tmp_path)
     labels.unlink()  # physics remains, and gives them again
     table = train_offline(small_offline(dataset="small"), runs_dir=tmp_path, progress=False)

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
-from belib import paths
+from belib import paths, tables
 from belib.datasets.dataset import Dataset, content_sha256, load
-from belib.datasets.episodes import read_episode
+from belib.datasets.episodes import DatasetError, read_episode, read_object
 from belib.datasets.relabelling import task_rewards
 from belib.envs import domain_tasks
 
@@ -21,6 +20,8 @@ CARD = "card.json"
 
 # What the card says of its making, which nobody can compute again.
 _OF_ITS_MAKING = ("versions", "git_revision", "card_sha256")
+
+_NEEDED = ("num_steps", "steps", "episodes", "returns", "sha256", *_OF_ITS_MAKING)
 
 
 def write_card(folder: Path) -> dict[str, Any]:
@@ -37,9 +38,9 @@ def write_card(folder: Path) -> dict[str, Any]:
 
 
 def read_card(folder: Path) -> dict[str, Any] | None:
-    """A dataset's card, None where it has none yet."""
+    """A dataset's card, None where it has none yet; DatasetError for a file of anything else."""
     file = folder / CARD
-    return json.loads(file.read_text()) if file.exists() else None
+    return read_object(file, _NEEDED) if file.exists() else None
 
 
 def is_described(dataset: Dataset) -> bool:
@@ -53,9 +54,9 @@ def check_card(folder: Path) -> list[str]:
     dataset = load(folder)
     try:
         card = read_card(dataset.folder)
-    except ValueError as error:
-        return [f"it is no JSON: {error}"]
-    if not isinstance(card, dict):
+    except DatasetError as error:
+        return [str(error).replace(f"{dataset.folder / CARD} ", "it ")]
+    if card is None:
         return ["there is none"]
     facts = _facts(dataset)
     faults = [
@@ -131,7 +132,7 @@ def _physics_errors(dataset: Dataset) -> int | None:
     file = dataset.folder / "metrics.csv"
     if not file.exists():
         return None
-    metrics = pd.read_csv(file)
+    metrics = tables.read_csv(file, optional=["physics_errors"])
     return int(metrics["physics_errors"].sum()) if "physics_errors" in metrics else 0
 
 

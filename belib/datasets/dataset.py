@@ -1,7 +1,7 @@
 """A dataset in memory: file names now, arrays as they are asked for."""
 
+import fnmatch
 import hashlib
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +11,7 @@ import numpy as np
 
 from belib import paths
 from belib.config import PretrainConfig, read_yaml
-from belib.datasets.episodes import DatasetError, parse_name, read_episode
+from belib.datasets.episodes import DatasetError, parse_name, read_episode, read_object
 
 PROVENANCE = "provenance.json"
 
@@ -61,14 +61,21 @@ class Dataset:
         """Transitions: the rows of all episodes but their first ones."""
         return sum(self.lengths)
 
-    def episodes(self) -> Iterator[dict[str, np.ndarray]]:
-        """Each episode's arrays, row 0 included, read and checked one at a time."""
-        return (read_episode(file) for file in self.files)
+    def episodes(self, *, strict: bool = False) -> Iterator[dict[str, np.ndarray]]:
+        """Each episode's arrays, row 0 included, read and checked one at a time.
+
+        Strict: by all rules of a row, and of the sizes of the first one (see `read_episode`).
+        """
+        sizes: dict[str, int] = {}
+        return (read_episode(file, strict=strict, sizes=sizes) for file in self.files)
 
     def transitions(self) -> Transitions:
-        """All transitions, none from one episode to the next: their arrays and one episode more."""
-        sizes = {key: rows.shape[1] for key, rows in read_episode(self.files[0]).items()}
-        obs, action, n = sizes["observation"], sizes["action"], self.steps
+        """All transitions, none from one episode to the next: their arrays and one episode more.
+
+        Raises DatasetError for episodes that `validate` finds faults in.
+        """
+        first = read_episode(self.files[0])
+        obs, action, n = first["observation"].shape[1], first["action"].shape[1], self.steps
         shapes = ((n, obs), (n, action), n, n, (n, obs))
         found = Transitions(
             *(np.empty(shape, np.float32) for shape in shapes),
@@ -76,23 +83,20 @@ class Dataset:
             row=np.concatenate([np.arange(1, length + 1) for length in self.lengths]),
         )
         begin = 0
-        for file, episode in zip(self.files, self.episodes(), strict=True):
+        for episode in self.episodes(strict=True):
             end = begin + len(episode["action"]) - 1
-            try:
-                found.obs[begin:end] = episode["observation"][:-1]
-                found.action[begin:end] = episode["action"][1:]
-                found.reward[begin:end] = episode["reward"][1:, 0]
-                found.discount[begin:end] = episode["discount"][1:, 0]
-                found.next_obs[begin:end] = episode["observation"][1:]
-            except ValueError as error:
-                raise DatasetError(f"{file} must have the sizes {sizes}: {error}") from error
+            found.obs[begin:end] = episode["observation"][:-1]
+            found.action[begin:end] = episode["action"][1:]
+            found.reward[begin:end] = episode["reward"][1:, 0]
+            found.discount[begin:end] = episode["discount"][1:, 0]
+            found.next_obs[begin:end] = episode["observation"][1:]
             begin = end
         return found
 
     def config(self) -> PretrainConfig | None:
         """How the dataset was collected; None for data without a config.yaml.
 
-        Raises DatasetError for one that is damaged: a recorded configuration has all its fields.
+        Raises DatasetError for one that is damaged or of another domain.
         """
         file = self.folder / "config.yaml"
         if not file.exists():
@@ -101,15 +105,28 @@ class Dataset:
             values = read_yaml(file)
             if "objective" not in values:
                 raise ValueError("it has no objective")
-            return PretrainConfig.from_dict(values)
+            config = PretrainConfig.from_dict(values)
         except (TypeError, ValueError) as error:
             reason = str(error).removeprefix(str(file)).lstrip(":, ")
             raise DatasetError(f"{file} is no recorded configuration: {reason}") from error
+        if config.domain != self.domain:
+            rule = f"of the domain {self.domain}, as its folder"
+            raise DatasetError(f"{file} must be {rule}, got {config.domain}")
+        return config
 
     def provenance(self) -> dict[str, Any] | None:
-        """What a merged, subsampled or imported dataset was made of; None for a collected one."""
+        """What a merged, subsampled or imported dataset was made of; None for a collected one.
+
+        Raises DatasetError for a file of anything else.
+        """
         file = self.folder / PROVENANCE
-        return json.loads(file.read_text()) if file.exists() else None
+        if not file.exists():
+            return None
+        found = read_object(file, ("sources",))
+        sources = found["sources"]
+        if not isinstance(sources, list) or not all(isinstance(each, dict) for each in sources):
+            raise DatasetError(f"{file}: sources must be a list of objects, got {sources!r:.80}")
+        return found
 
 
 def dataset_folder(runs_dir: str | Path, domain: str, name: str) -> Path:
@@ -136,10 +153,34 @@ def load(folder: str | Path, *, domain: str | None = None) -> Dataset:
 
 
 def find_datasets(runs_dir: str | Path, domain: str, names: Sequence[str] = ()) -> list[Dataset]:
-    """The named datasets of a domain below a folder, or all that have episodes, by name."""
+    """The datasets of a domain that have episodes, each once: all by name, or those asked for.
+
+    Args:
+        runs_dir: holds `datasets/`.
+        names: of datasets, patterns of names (`behavioral-*`), or paths of datasets' folders.
+
+    Raises DatasetError for a name or pattern of none, and for a folder of another `runs_dir`.
+    """
     folder = dataset_folder(runs_dir, domain, "")
-    there = (path.parent for path in folder.glob("[!.]*/buffer") if any(path.glob("*.npz")))
-    return [load(folder / name) for name in names or sorted(path.name for path in there)]
+    buffers = (path for path in folder.glob("[!.]*/buffer") if any(path.glob("*.npz")))
+    there = sorted(path.parent.name for path in buffers)
+    asked = [found for name in names for found in _asked(folder, there, name)] if names else there
+    return [load(folder / name) for name in dict.fromkeys(asked)]
+
+
+def _asked(folder: Path, there: Sequence[str], name: str) -> list[str]:
+    """What a name, a pattern or a path means of the datasets that a folder has."""
+    path = Path(name).expanduser()
+    parent = paths.resolve(path).parent if len(path.parts) > 1 else folder
+    if parent.resolve() != folder.resolve():
+        raise DatasetError(
+            f"a dataset must be in {folder}, got {name!r}: choose its runs_dir and domain"
+        )
+    found = [path.name] if path.name in there else fnmatch.filter(there, path.name)
+    if not found:
+        has = ", ".join(there) or "none"
+        raise DatasetError(f"there is no folder {path.name!r} of episodes in {folder}, only {has}")
+    return found
 
 
 def episode_files(buffer: Path) -> tuple[Path, ...]:
@@ -154,13 +195,13 @@ def episode_files(buffer: Path) -> tuple[Path, ...]:
     return tuple(by_index[index] for index in sorted(by_index))
 
 
-def content_sha256(dataset: Dataset) -> str:
+def content_sha256(dataset: Dataset, *, strict: bool = False) -> str:
     """SHA-256 of all episodes' arrays in order: their names, types, shapes and numbers.
 
-    A copy has the same digest whatever its files' names and compression.
+    A copy has the same digest whatever its files' names and compression. `strict` as `episodes`.
     """
     digest = hashlib.sha256()
-    for episode in dataset.episodes():
+    for episode in dataset.episodes(strict=strict):
         for key, array in sorted(episode.items()):
             digest.update(f"{key} {array.dtype.str} {array.shape}".encode())
             digest.update(np.ascontiguousarray(array).data)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from belib import paths
+from belib.arrays import whole_number
 from belib.datasets.card import origin, write_card
 from belib.datasets.dataset import PROVENANCE, Dataset, content_sha256, episode_files, load
 from belib.datasets.episodes import DatasetError, episode_name, parse_name, read_episode
@@ -25,11 +26,16 @@ def merge(sources: Sequence[Dataset], folder: str | Path) -> Dataset:
         sources: of one domain.
         folder: new or empty, in a folder of the domain's name.
 
-    Recorded rewards are kept where all sources have them. Raises DatasetError.
+    Recorded rewards are kept where all sources have them. Raises DatasetError, also for episodes
+    that `validate` finds faults in.
     """
+    sources = list(sources)
     domains = {source.domain for source in sources}
     if len(domains) != 1:
         raise DatasetError(f"sources must be of one domain, got {sorted(domains) or 'none'}")
+    sizes: dict[str, int] = {}
+    for source in sources:
+        read_episode(source.files[0], strict=True, sizes=sizes)
     files = [file for source in sources for file in source.files]
     provenance = {"made_by": "merge", "sources": [_summary(source) for source in sources]}
     return _copied(files, paths.resolve(folder), domains.pop(), provenance)
@@ -50,18 +56,19 @@ def subsample(
         folder: new or empty, in a folder of the domain's name.
         seed: of the draw.
         n_episodes, steps: give one: how many episodes, or the transitions that they hold at least.
+
+    Raises ValueError, DatasetError for a source with episodes that `validate` finds faults in.
     """
-    order = np.random.default_rng(seed).permutation(len(dataset.files))
-    lengths = np.cumsum(np.array(dataset.lengths)[order])
-    if n_episodes is not None and steps is None:
-        name, value, most, wanted = "n_episodes", n_episodes, len(order), n_episodes
-    elif steps is not None and n_episodes is None:
-        name, value, most = "steps", steps, dataset.steps
-        wanted = int(np.searchsorted(lengths, steps)) + 1
-    else:
+    if (n_episodes is None) == (steps is None):
         raise ValueError(f"give n_episodes or steps, got {n_episodes} and {steps}")
-    if not 1 <= value <= most:
-        raise ValueError(f"{name} must be from 1 to the {most} of {dataset.folder}, got {value}")
+    seed = whole_number("seed", seed)
+    order = np.random.default_rng(seed).permutation(len(dataset.files))
+    if n_episodes is not None:
+        wanted = n_episodes = whole_number("n_episodes", n_episodes, least=1, most=len(order))
+    else:
+        steps = whole_number("steps", steps, least=1, most=dataset.steps)
+        lengths = np.cumsum(np.array(dataset.lengths)[order])
+        wanted = int(np.searchsorted(lengths, steps)) + 1
     files = [dataset.files[i] for i in sorted(order[:wanted])]
     provenance = {"made_by": "subsample", "seed": seed, "n_episodes": n_episodes, "steps": steps}
     provenance |= {"sources": [_summary(dataset)], "files": [file.name for file in files]}
@@ -79,16 +86,16 @@ def import_exorl(source: str | Path, folder: str | Path, *, link: bool = False) 
         folder: new or empty, in a folder of the domain's name.
         link: make symbolic links, which need the source to stay, rather than copies.
 
-    Raises DatasetError for a file that is no episode of the domain; nothing is made then.
+    Raises DatasetError for a file that is no episode of the domain, by the rules of `validate`;
+    nothing is made then. float64 arrays are copied as they are, and cast as they are read.
     """
     source, folder = Path(source).absolute(), paths.resolve(folder)
     buffer = source / "buffer" if (source / "buffer").exists() else source
-    files, sizes = episode_files(buffer), domain_sizes(folder.parent.name)
+    if not buffer.is_dir():
+        raise DatasetError(f"there is no folder {buffer}")
+    files, sizes = episode_files(buffer), dict(domain_sizes(folder.parent.name))
     for file in files:
-        for key, array in read_episode(file).items():
-            if key in sizes and array.shape[1] != sizes[key]:
-                rule = f"{sizes[key]} numbers a row for {folder.parent.name}"
-                raise DatasetError(f"{file}: {key!r} must have {rule}, got {array.shape[1]}")
+        read_episode(file, strict=True, sizes=sizes)
     name = buffer.parent.name if buffer != source or source.name == "buffer" else source.name
     provenance = {"made_by": "import_exorl", "sources": [{"name": name, "folder": str(buffer)}]}
     with _new_folder(folder) as made:
@@ -120,7 +127,11 @@ def _copied(
         if config is not None and config.exists():
             _copy(config, made / config.name)
         _write_provenance(made, provenance)
-    write_card(folder)
+    try:
+        write_card(folder)
+    except BaseException:
+        shutil.rmtree(folder)  # ours, and not whole
+        raise
     return load(folder)
 
 
@@ -160,6 +171,6 @@ def _summary(source: Dataset) -> dict[str, Any]:
         **origin(source),
         "episodes": len(source.files),
         "steps": source.steps,
-        "sha256": content_sha256(source),
+        "sha256": content_sha256(source, strict=True),
         "provenance": source.provenance(),
     }

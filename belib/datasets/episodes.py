@@ -3,10 +3,11 @@
 import re
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,6 +24,9 @@ DTYPES = {
 
 OPTIONAL = ("physics",)
 """Arrays that URLB's own files lack. Other arrays, as SMM's skill `z` (rows, 4), are kept."""
+
+ROUNDING = 1e-6
+"""By so much may actions exceed 1: what a float32 policy's last operation rounds."""
 
 _UNREADABLE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error)
 
@@ -65,30 +69,52 @@ def parse_name(file: Path) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
-def read_episode(path: Path) -> dict[str, np.ndarray]:
+def read_episode(
+    path: Path, *, strict: bool = False, sizes: dict[str, int] | None = None
+) -> dict[str, np.ndarray]:
     """The arrays of an episode file, float64 ones cast to float32 except for the physics.
+
+    Args:
+        path: the file.
+        strict: whether rows and sizes have to keep the rules of `row_faults`, too, as `validate`
+            has them: for whatever learns from an episode or makes another dataset of it.
+        sizes: numbers in a row of each array, as far as they are known; the episode's are added.
 
     Raises DatasetError, which names the file, the array and the row at fault.
     """
     episode = {key: _cast(key, array) for key, array in read_arrays(path).items()}
-    for fault in array_faults(episode, parse_name(path)[1]):
+    faults = array_faults(episode, parse_name(path)[1])
+    if strict:
+        faults = chain(faults, row_faults(episode, {} if sizes is None else sizes))
+    for fault in faults:
         raise DatasetError(f"{path}: {fault.text}")
     return episode
 
 
-def read_arrays(path: Path) -> dict[str, np.ndarray]:
-    """All arrays of an npz file, which is closed again; DatasetError where it cannot be read."""
+def read_arrays(path: Path, keys: Sequence[str] = ()) -> dict[str, np.ndarray]:
+    """All arrays of an npz file, or those of some `keys`; DatasetError where it cannot be read."""
     try:
         with np.load(path, allow_pickle=False) as file:
-            return {key: file[key] for key in file.files}
+            return {key: file[key] for key in keys or file.files}
     except _UNREADABLE as error:
         raise DatasetError(f"{path} cannot be read, it may be truncated: {error}") from error
     except TypeError as error:  # a single array, which np.load returns as it is
         raise DatasetError(f"{path} cannot be read, it is no npz file") from error
 
 
+def read_object(path: Path, keys: Sequence[str]) -> dict[str, Any]:
+    """The object of a JSON file with these keys at least; DatasetError for any other file."""
+    try:
+        return paths.read_json(path, keys)
+    except ValueError as error:
+        raise DatasetError(str(error)) from error
+
+
 def array_faults(episode: dict[str, np.ndarray], length: int) -> Iterator[ArrayFault]:
     """What keeps arrays from being an episode of `length` transitions: shapes, types, numbers."""
+    if length < 1:
+        yield ArrayFault(None, "it must have a transition, so 2 rows or more, got the reset alone")
+        return
     for key in [*DTYPES, *(key for key in episode if key not in DTYPES)]:
         array = episode.get(key)
         if array is None:
@@ -104,6 +130,48 @@ def array_faults(episode: dict[str, np.ndarray], length: int) -> Iterator[ArrayF
             yield ArrayFault(row, f"array {key!r} must be finite, got {value} in {place}")
 
 
+def row_faults(episode: dict[str, np.ndarray], sizes: dict[str, int]) -> Iterator[ArrayFault]:
+    """What keeps arrays without `array_faults` from being what a policy saw and did.
+
+    The reset row has no action and no reward; actions are within [-1, 1], discounts within [0, 1]
+    and 0 in the last row only; numbers a row are as in `sizes`, to which those missing are added.
+    """
+    action, reward, discount = (episode[key] for key in ("action", "reward", "discount"))
+    for key, array, value in (
+        ("action", action, 0),
+        ("reward", reward, 0),
+        ("discount", discount, 1),
+    ):
+        if (array[0] != value).any():
+            text = f"array {key!r} must be {value} in row 0, which is the reset, got {array[0]}"
+            yield ArrayFault(0, text)
+    yield from first_fault("action", action, np.abs(action) > 1 + ROUNDING, "within [-1, 1]")
+    yield from first_fault("discount", discount, (discount < 0) | (discount > 1), "within [0, 1]")
+    inside = np.zeros_like(discount, bool)
+    inside[1:-1] = discount[1:-1] == 0
+    yield from first_fault("discount", discount, inside, "above 0 before the last row")
+    yield from _size_faults(episode, sizes)
+
+
+def first_fault(key: str, array: np.ndarray, wrong: np.ndarray, rule: str) -> Iterator[ArrayFault]:
+    """The first row of an array (rows, size) with `wrong` numbers, none without any."""
+    rows = np.flatnonzero(wrong.any(-1))
+    if rows.size:
+        value = array[rows[0]][wrong[rows[0]]][0]
+        more = f" (and in {rows.size - 1} more rows)" if rows.size > 1 else ""
+        row = int(rows[0])
+        yield ArrayFault(row, f"array {key!r} must be {rule}, got {value} in row {row}{more}")
+
+
+def _size_faults(episode: dict[str, np.ndarray], sizes: dict[str, int]) -> Iterator[ArrayFault]:
+    for key, array in episode.items():
+        if array.ndim != 2 or (key not in DTYPES and key not in sizes):
+            continue
+        if sizes.setdefault(key, array.shape[1]) != array.shape[1]:
+            text = f"array {key!r} must have {sizes[key]} numbers a row, got {array.shape[1]}"
+            yield ArrayFault(None, text)
+
+
 def _fits(key: str, array: np.ndarray, length: int) -> bool:
     if key not in DTYPES:
         return array.shape[:1] == (length + 1,)
@@ -112,7 +180,7 @@ def _fits(key: str, array: np.ndarray, length: int) -> bool:
         array.dtype == DTYPES[key]
         and array.ndim == 2
         and array.shape == (length + 1, *sizes)
-        and length > 0
+        and array.size > 0
     )
 
 

@@ -29,7 +29,8 @@ def export_minari(
         metadata: `author`, `author_email`, `code_permalink`, ... of Minari's dataset.
 
     Minari's folder is `MINARI_DATASETS_PATH`, or `.minari/datasets` at home. Raises ImportError
-    without the `minari` extra, ValueError where the id is taken already.
+    without the `minari` extra, ValueError where the id is taken already, DatasetError for episodes
+    that `validate` finds faults in.
     """
     try:
         import gymnasium
@@ -66,7 +67,7 @@ def export_minari(
 def _episodes(dataset: Dataset, task: str | None, episode_buffer: Any) -> Iterator[Any]:
     """One episode at a time, in Minari's form."""
     labels = [None] * len(dataset.files) if task is None else task_rewards(dataset, [task])
-    for episode, rewards in zip(dataset.episodes(), labels, strict=True):
+    for episode, rewards in zip(dataset.episodes(strict=True), labels, strict=True):
         discount = episode.pop("discount")[1:, 0]
         stored = episode.pop("reward")
         truncated = np.zeros(len(discount), bool)

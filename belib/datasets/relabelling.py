@@ -13,8 +13,16 @@ import joblib
 import numpy as np
 
 from belib import paths
+from belib.arrays import whole_number
 from belib.datasets.dataset import Dataset
-from belib.datasets.episodes import DatasetError, parse_name, read_arrays, read_episode
+from belib.datasets.episodes import (
+    ArrayFault,
+    DatasetError,
+    first_fault,
+    parse_name,
+    read_arrays,
+    read_episode,
+)
 from belib.envs import TaskRewards, domain_tasks, is_registered, primal_task
 
 CACHE = "relabelled"
@@ -26,16 +34,45 @@ _WORTH_PROCESSES = 1_000_000
 def task_rewards(dataset: Dataset, tasks: Sequence[str]) -> list[np.ndarray]:
     """For each episode the rewards (rows, T) float64 of T tasks: as recorded, or else relabelled.
 
-    Raises DatasetError for a task that the states of the dataset do not determine.
+    Raises DatasetError for a task that the states of the dataset do not determine, and for recorded
+    rewards that are not their episode's (`label_faults`).
     """
     _check_tasks(dataset, tasks)
     recorded = [dataset.folder / "rewards" / file.name for file in dataset.files]
     if all(file.exists() for file in recorded):
         labels = [read_arrays(file) for file in recorded]
         if all(task in episode for episode in labels for task in tasks):
+            for each in zip(recorded, labels, dataset.files, strict=True):
+                _check_labels(*each, primal_task(dataset.domain))
             return [np.stack([episode[task] for task in tasks], -1) for episode in labels]
     columns = [domain_tasks(dataset.domain).index(task) for task in tasks]
     return [rewards[:, columns] for rewards in relabelled(dataset)]
+
+
+def _check_labels(file: Path, labels: dict[str, np.ndarray], episode: Path, primal: str) -> None:
+    stored = read_arrays(episode, ["reward"])["reward"].reshape(-1, 1)
+    for fault in label_faults(labels, primal, stored):
+        raise DatasetError(f"{file}: {fault.text}")
+
+
+def label_faults(
+    labels: dict[str, np.ndarray], primal: str, stored: np.ndarray
+) -> Iterator[ArrayFault]:
+    """What keeps recorded rewards from being those of an episode with `stored` ones (rows, 1)."""
+    for task, array in labels.items():
+        if array.dtype != np.float64 or array.shape != stored.shape[:1]:
+            rule, found = f"float64 ({len(stored)},)", f"{array.dtype} {array.shape}"
+            yield ArrayFault(None, f"array {task!r} must be {rule}, got {found}")
+            return
+        column = array[:, None]
+        yield from first_fault(task, column, ~np.isfinite(column), "finite")
+        yield from first_fault(task, column[:1], column[:1] != 0, "0 in row 0, which is the reset")
+    if primal in labels:
+        column = labels[primal][:, None]
+        wrong = (column.astype(np.float32) != stored.astype(np.float32)) & np.isfinite(stored)
+        wrong[0] = False  # both have their own rule for the reset
+        rule = f"the stored reward, {stored[wrong][0] if wrong.any() else 0}"
+        yield from first_fault(primal, column, wrong, rule)
 
 
 def relabel(dataset: Dataset, task: str, *, processes: int | None = None) -> list[np.ndarray]:
@@ -54,6 +91,8 @@ def relabel(dataset: Dataset, task: str, *, processes: int | None = None) -> lis
     target is no part of the state.
     """
     _check_tasks(dataset, [task])
+    if processes is not None:
+        processes = whole_number("processes", processes, least=1)
     column = domain_tasks(dataset.domain).index(task)
     return [rewards[:, column] for rewards in relabelled(dataset, processes)]
 

@@ -88,6 +88,8 @@ def test_an_engine_of_another_host_is_not_disturbed(tmp_path):
         ("ValueError: of the first try\n--- 2026-01-01, process 3\nOSError: now", "OSError: now"),
         ("\x1b[0;31mRuntimeError\x1b[0m: in colour", "RuntimeError: in colour"),
         ("Killed\n", "Killed"),
+        ("a\n/bin/bash: line 1: /a b: Is a directory", "/bin/bash: line 1: /a b: Is a directory"),
+        ("sh: 1: python: not found\n", "sh: 1: python: not found"),
         ("10 steps\n", "no error line, it may have been killed; its last line: 10 steps"),
     ],
 )

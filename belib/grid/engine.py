@@ -26,7 +26,9 @@ _GRACE = 10.0  # seconds between asking a process to end and ending it
 _ROUNDS = 3
 
 # The first line of a log that says what went wrong, as Python and Snakemake's shells write it.
-_ERROR = re.compile(r"^(?:[\w.]+\.)?\w*(?:Error|Exception|Interrupt|Killed)\b.*", re.MULTILINE)
+_PYTHON = r"(?:[\w.]+\.)?\w*(?:Error|Exception|Interrupt|Killed)\b"
+_SHELL = r"\S*sh: (?:line )?\d+: "
+_ERROR = re.compile(rf"^(?:{_PYTHON}|{_SHELL}).*", re.MULTILINE)
 _COLOR = re.compile(r"\x1b\[[0-9;]*m")
 
 

@@ -284,6 +284,28 @@ def test_seeds_of_any_size_and_numbers_of_numpys_make_maps(fits, pair, tmp_path)
     assert len(fits) == 6
 
 
+def test_a_damaged_map_is_named(fits, pair, tmp_path):
+    sample = coverage.subsample(pair, size=40)
+
+    def embed():
+        return coverage.embed(sample, runs_dir=tmp_path, progress=False)
+
+    embed()
+    (map_file,), (record,) = (list(tmp_path.glob(f"embeddings/*.{end}")) for end in ("npz", "json"))
+    text = record.read_text()
+    for change, words in (
+        (lambda: record.write_text("[]"), rf"{record.name} must hold a JSON object, got list"),
+        (lambda: record.write_text("{}"), rf"{record.name} must have method"),
+        (lambda: np.savez(map_file, map=np.zeros((3, 2))), rf"{map_file.name} .* 80 points, got"),
+        (lambda: np.savez(map_file, other=1), rf"{map_file.name} cannot be read"),
+        (lambda: map_file.write_bytes(b"PK"), rf"{map_file.name} cannot be read"),
+    ):
+        change()
+        with pytest.raises(ValueError, match=words):
+            embed()
+        record.write_text(text)
+
+
 def test_an_interrupted_map_leaves_nothing_that_passes_for_one(monkeypatch, pair, tmp_path):
     def interrupted(*_, **__):
         raise KeyboardInterrupt

@@ -82,6 +82,15 @@ def test_a_taken_name_is_refused_and_a_failure_takes_none(minari, make_dataset, 
     assert minari.load_dataset("one-v0").total_steps == 14
 
 
+def test_what_cannot_be_exported_is_refused_before_anything_is_made(minari, make_dataset, tmp_path):
+    dataset = make_dataset()
+    with pytest.raises(ValueError, match="must end in a version, as -v0, got 'mine'"):
+        datasets.export_minari(dataset, "mine")
+    with pytest.raises(datasets.DatasetError, match=r"must be one of .*, got 'walker_fly'"):
+        datasets.export_minari(dataset, task="walker_fly")
+    assert not list((tmp_path / "minari").rglob("*"))
+
+
 def test_the_missing_extra_is_named(make_dataset, monkeypatch, capsys):
     dataset = make_dataset()
     monkeypatch.setitem(sys.modules, "minari", None)

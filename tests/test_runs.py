@@ -97,3 +97,39 @@ def test_a_checkpoint_loads_safely_and_on_the_cpu(tmp_path, kind):
     assert state["weights"].device.type == "cpu"
     assert state["weights"].tolist() == [0, 1, 2]
     assert state["members"] == [tmp_path.name]
+
+
+SPOILT = {
+    "empty": lambda file: file.write_bytes(b""),
+    "cut": lambda file: file.write_bytes(file.read_bytes()[: file.stat().st_size // 2]),
+    "without its last byte": lambda file: file.write_bytes(file.read_bytes()[:-1]),
+    "a web page": lambda file: file.write_text("<html>403 Forbidden</html>"),
+    "a list": lambda file: torch.save([1, 2], file),
+    "no members": lambda file: torch.save({"step": 3}, file),
+    "members of no list": lambda file: torch.save({"step": 3, "members": "one"}, file),
+}
+
+
+@pytest.mark.parametrize("kind", SPOILT)
+def test_a_damaged_checkpoint_is_named_by_every_reader(tmp_path, kind):
+    folder, config = tmp_path / "one", PretrainConfig(scale="test")
+    folder.mkdir()
+    runs.save_checkpoint([folder], {"weights": torch.zeros(1000), "step": 3})
+    SPOILT[kind](folder / "checkpoint.pt")
+    for read in (
+        lambda: runs.members(folder),
+        lambda: runs.checkpoint(folder),
+        lambda: list(runs.checkpoints([folder])),
+        lambda: runs.open_folders([folder], [config]),
+    ):
+        with pytest.raises(ValueError, match=r"one/checkpoint.pt must be a .*checkpoint"):
+            read()
+
+
+def test_a_state_of_something_else_is_named(tmp_path):
+    for error in (KeyError("learner"), RuntimeError("size mismatch"), TypeError("None")):
+        with (
+            pytest.raises(ValueError, match=r"checkpoint.pt must hold the state of this run, got"),
+            runs.restoring(tmp_path),
+        ):
+            raise error

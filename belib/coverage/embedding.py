@@ -21,6 +21,7 @@ from belib import paths
 from belib.arrays import whole_number
 from belib.config.checks import AT_LEAST_ONE, check_type
 from belib.coverage.sampling import Sample, scale
+from belib.datasets.episodes import read_arrays
 from belib.streams import derive_seed
 
 Array = NDArray[np.float64]
@@ -123,9 +124,11 @@ def embed(
     file = folder / f"{method}-{_digest(features, record)}.npz"
     if not file.exists():
         _make(file, features, kind, record, progress)
-    with np.load(file, allow_pickle=False) as kept:
-        x, y = kept["map"].T
-    record = json.loads(file.with_suffix(".json").read_text())
+    found = read_arrays(file, ["map"])["map"]
+    if found.shape != (len(features), 2):
+        raise ValueError(f"{file} must hold a map of {len(features)} points, got {found.shape}")
+    x, y = found.T
+    record = paths.read_json(file.with_suffix(".json"), record)
     return Embedding(sample.rows.assign(x=x, y=y), record)
 
 

@@ -1,8 +1,10 @@
 """Datasets for other people's tools."""
 
+import re
 import shutil
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -41,9 +43,8 @@ def export_minari(
             "export to Minari needs its package: pip install 'belib[minari]'"
         ) from error
     dataset_id = dataset_id or f"belib/{dataset.domain}/{dataset.name}-v0"
-    place = get_dataset_path(dataset_id)
-    if place.exists():
-        raise ValueError(f"dataset_id must be new, got {dataset_id}, which is in {place}")
+    place = _new_place(dataset_id, get_dataset_path)
+    labels = [None] * len(dataset.files) if task is None else task_rewards(dataset, [task])
     first = read_episode(dataset.files[0])
     size = {key: array.shape[1:] for key, array in first.items()}
     made_by = origin(dataset)
@@ -53,7 +54,7 @@ def export_minari(
             warnings.simplefilter("ignore", UserWarning)  # of metadata that are not given
             return minari.create_dataset_from_buffers(
                 dataset_id,
-                _episodes(dataset, task, minari.data_collector.EpisodeBuffer),
+                _episodes(dataset, labels, minari.data_collector.EpisodeBuffer),
                 observation_space=gymnasium.spaces.Box(-np.inf, np.inf, size["observation"]),
                 action_space=gymnasium.spaces.Box(-1, 1, size["action"]),
                 data_format="hdf5",
@@ -64,9 +65,19 @@ def export_minari(
         raise
 
 
-def _episodes(dataset: Dataset, task: str | None, episode_buffer: Any) -> Iterator[Any]:
-    """One episode at a time, in Minari's form."""
-    labels = [None] * len(dataset.files) if task is None else task_rewards(dataset, [task])
+def _new_place(dataset_id: str, get_dataset_path: Callable[[str], Path]) -> Path:
+    if re.search(r"-v\d+$", dataset_id) is None:
+        raise ValueError(f"dataset_id must end in a version, as -v0, got {dataset_id!r}")
+    place = get_dataset_path(dataset_id)
+    if place.exists():
+        raise ValueError(f"dataset_id must be new, got {dataset_id}, which is in {place}")
+    return place
+
+
+def _episodes(
+    dataset: Dataset, labels: Sequence[np.ndarray | None], episode_buffer: Any
+) -> Iterator[Any]:
+    """One episode at a time, in Minari's form, with `labels` (rows, 1) or its own rewards."""
     for episode, rewards in zip(dataset.episodes(strict=True), labels, strict=True):
         discount = episode.pop("discount")[1:, 0]
         stored = episode.pop("reward")

@@ -264,7 +264,18 @@ def test_a_damaged_provenance_is_named(folder, text, words):
     (folder / "provenance.json").write_text(text)
     with pytest.raises(datasets.DatasetError, match=rf"provenance.json.* {words}"):
         datasets.origin(datasets.load(folder))
+    (fault,) = datasets.validate(folder)
+    assert fault.file == "provenance.json"
     assert main(["card", str(folder)]) == 1
+
+
+def test_a_damaged_table_of_metrics_is_named(folder):
+    (folder / "metrics.csv").write_text("step,physics_errors\n4,none\n")
+    (fault,) = datasets.validate(folder)
+    assert fault.file == "card.json"
+    assert "metrics.csv: physics_errors must be numbers, or missing, got 'none'" in fault.fault
+    with pytest.raises(ValueError, match=r"metrics.csv: physics_errors must be numbers"):
+        datasets.write_card(folder)
 
 
 def test_places_have_spaces_and_brackets(make_dataset, tmp_path):

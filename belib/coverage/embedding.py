@@ -124,7 +124,7 @@ def embed(
     file = folder / f"{method}-{_digest(features, record)}.npz"
     if not file.exists():
         _make(file, features, kind, record, progress)
-    found = read_arrays(file, ["map"])["map"]
+    found = read_arrays(file).get("map", np.empty(0))
     if found.shape != (len(features), 2):
         raise ValueError(f"{file} must hold a map of {len(features)} points, got {found.shape}")
     x, y = found.T

@@ -92,10 +92,10 @@ def read_episode(
 
 
 def read_arrays(path: Path, keys: Sequence[str] = ()) -> dict[str, np.ndarray]:
-    """All arrays of an npz file, or those of some `keys`; DatasetError where it cannot be read."""
+    """All arrays of an npz file, or those among `keys`; DatasetError where it cannot be read."""
     try:
         with np.load(path, allow_pickle=False) as file:
-            return {key: file[key] for key in keys or file.files}
+            return {key: file[key] for key in file.files if not keys or key in keys}
     except _UNREADABLE as error:
         raise DatasetError(f"{path} cannot be read, it may be truncated: {error}") from error
     except TypeError as error:  # a single array, which np.load returns as it is

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from belib import paths
+from belib.config import PretrainConfig
 from belib.datasets.card import CARD, check_card
 from belib.datasets.dataset import PROVENANCE, Dataset
 from belib.datasets.episodes import (
@@ -60,7 +61,7 @@ def validate(folder: str | Path) -> list[Fault]:
             faults += _episode_faults(folder, name, sizes)
     faults += _config_faults(folder)
     if not faults and (folder / CARD).exists():
-        faults += [Fault(CARD, None, text) for text in check_card(folder)]
+        faults += _card_faults(folder)
     return sorted(faults, key=lambda fault: (fault.file, fault.row or 0))
 
 
@@ -133,15 +134,23 @@ def _reward_faults(folder: Path, name: str, stored: np.ndarray) -> Iterator[Faul
 
 
 def _config_faults(folder: Path) -> Iterator[Fault]:
+    dataset = Dataset(folder, folder.parent.name, ())
+    for name, read in (("config.yaml", dataset.config), (PROVENANCE, dataset.provenance)):
+        try:
+            found = read()
+        except (DatasetError, OSError) as error:
+            yield Fault(name, None, _without(folder, error))
+            continue
+        recorded = (folder / "rewards").exists() or (folder / PROVENANCE).exists()
+        if isinstance(found, PretrainConfig) and not recorded:
+            yield Fault("rewards", None, "must be there: they were recorded at collection")
+
+
+def _card_faults(folder: Path) -> Iterator[Fault]:
     try:
-        config = Dataset(folder, folder.parent.name, ()).config()
-    except DatasetError as error:
-        yield Fault("config.yaml", None, _without(folder, error))
-        return
-    if config is None:
-        return
-    if not (folder / "rewards").exists() and not (folder / PROVENANCE).exists():
-        yield Fault("rewards", None, "must be there: they were recorded at collection")
+        yield from (Fault(CARD, None, text) for text in check_card(folder))
+    except (ValueError, OSError) as error:  # of another file that it is computed from
+        yield Fault(CARD, None, f"cannot be computed: {_without(folder, error)}")
 
 
 def _without(folder: Path, error: Exception) -> str:

@@ -16,7 +16,7 @@ from belib.paths import ROOT
 
 FLOORS = (
     {"arrays"},
-    {"weighting", "paths", "streams", "machine", "statistics", "fast_rewards"},
+    {"weighting", "paths", "streams", "machine", "statistics", "fast_rewards", "comparisons"},
     {"knn", "tables"},
     {"quadrature", "estimators", "rewards"},
     {"entropy", "convergence", "config"},

@@ -35,6 +35,7 @@ def td3(seeds=(0,), **changes):
     return TD3(OBS, ACTION, [OfflineConfig(**{**sizes, "seed": s, **changes}) for s in seeds])
 
 
+@pytest.mark.usefixtures("float32_products")
 @pytest.mark.parametrize("make", [apt, td3])
 def test_a_member_learns_the_same_alone_and_beside_others(make):
     together, alone = make(seeds=(0, 1, 2)), make(seeds=(1,))

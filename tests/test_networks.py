@@ -3,7 +3,7 @@ import torch
 from torch.nn import functional
 
 from belib import machine
-from belib.machine import fastest_float32, keep_freed_memory, products
+from belib.machine import keep_freed_memory, products
 from belib.networks import Actor, Adam, Linear, RunningRMS, Tanh, Trunk, TwinCritic
 from belib.streams import Streams
 
@@ -81,15 +81,26 @@ def test_values_of_several_actions_are_those_of_each():
     torch.testing.assert_close(found[:, :, 1], critic(obs, actions[:, 1]))
 
 
-def test_float32_products_have_single_precision_and_settings_are_left_alone():
-    torch.set_float32_matmul_precision("highest")
+def test_float32_products_have_single_precision():
     one, two = torch.randn(2, 64, 300, 300, generator=torch.Generator().manual_seed(0))
     exact = one.double() @ two.double()
     with products("float32"):
-        assert torch.get_float32_matmul_precision() == fastest_float32()
         error = (one @ two - exact).abs().max() / exact.abs().max()
     assert error < 1e-5
-    assert torch.get_float32_matmul_precision() == "highest"
+
+
+@pytest.mark.parametrize(("error", "answer"), [(1e-6, "medium"), (2e-3, "highest")])
+def test_products_are_set_to_the_fastest_that_is_right_and_settings_left_alone(
+    monkeypatch, error, answer
+):
+    """On a processor whose products err so much at the setting `medium`."""
+    monkeypatch.setattr(machine, "_error_of_a_product", lambda: error)
+    monkeypatch.setattr(machine, "fastest_float32", machine.fastest_float32.__wrapped__)
+    before = torch.get_float32_matmul_precision()
+    for precision in ("float32", "tf32", "bfloat16"):
+        with products(precision):
+            assert torch.get_float32_matmul_precision() == answer
+        assert torch.get_float32_matmul_precision() == before
 
 
 def test_bfloat16_products_leave_parameters_gradients_and_outputs_in_float32():

@@ -266,6 +266,7 @@ def test_members_collect_as_if_alone(small_pretrain, tmp_path):
     No later: a simulation doubles a difference many times, and how often is the processor's affair.
     """
     sizes = {"num_steps": 1000, "random_steps": 999, "update_every": 3}
+    sizes |= {"convention": "corrected"}  # which replays the episode in progress, too
     configs = [
         small_pretrain(**sizes),
         small_pretrain(**sizes, seed=1, objective="renyi"),

@@ -525,6 +525,25 @@ def test_labels_that_are_missing_or_bad(small_offline, tmp_path):
     assert table["status"].unique().tolist() == ["ok"]
 
 
+def test_a_run_is_not_continued_from_a_damaged_file(small_offline, runs_dir):
+    config = small_offline(dataset="random-s0", num_steps=2, algorithm="bc")
+    train_offline(config, runs_dir=runs_dir, progress=False)
+    (file,) = runs_dir.glob("offline/**/checkpoint.pt")
+    state = torch.load(file, weights_only=True)
+    for spoilt, words in (
+        ({"step": 2, "members": state["members"]}, r"the state of this run, got KeyError\('data'"),
+        ({**state, "learner": {}}, r"must hold the state of this run, got KeyError"),
+        ([1], r"must be a run's checkpoint"),
+    ):
+        torch.save(spoilt, file)
+        with pytest.raises(ValueError, match=rf"{file}.* {words}"):
+            train_offline(replace(config, num_steps=4), runs_dir=runs_dir, progress=False)
+    table = file.with_name("results.csv")
+    table.write_text(table.read_text().replace(",", ";"))
+    with pytest.raises(ValueError, match=rf"{table}: table must have the columns"):
+        train_offline(config, runs_dir=runs_dir, progress=False)
+
+
 def test_without_labels_and_without_physics_there_are_no_rewards(small_offline, tmp_path):
     small_dataset(tmp_path, physics=None)
     next(tmp_path.glob("**/rewards/*.npz")).unlink()

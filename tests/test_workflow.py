@@ -131,7 +131,10 @@ def test_what_cannot_run_is_refused_before_anything_is_written(tmp_path, capsys)
     ):
         assert main(["run", "--runs-dir", str(tmp_path / "runs"), *words]) == 2
         assert told in capsys.readouterr().err
-    assert not (tmp_path / "runs").exists()
+    assert main(["run", "--runs-dir", str(tmp_path / ODD), "--profile", "slurm"]) == 2
+    told = capsys.readouterr().err
+    assert f"for the profile slurm, got {tmp_path / ODD}" in told
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("profile", ["local", "slurm"])
@@ -164,13 +167,13 @@ def slurm(tmp_path, monkeypatch):
 
 @pytest.mark.usefixtures("slurm")
 def test_slurm_is_asked_for_what_the_plan_says(tmp_path, capfd):
-    words = ["run", "--runs-dir", str(tmp_path / ODD), "--profile", "slurm", "--gpus", "1"]
+    words = ["run", "--runs-dir", str(tmp_path / "runs"), "--profile", "slurm", "--gpus", "1"]
     words += ["--only", "collect/walker/shannon-s0", "--slurm-status-command", "squeue"]
     words += ["--slurm-init-seconds-before-status-checks", "1", "--retries", "0"]
     assert main(words) == 1
     assert "1 of 1 jobs failed" in capfd.readouterr().out
     (submitted,) = (tmp_path / "submitted").read_text().splitlines()
-    plan = json.loads((tmp_path / ODD / "workflow/plan.json").read_text())
+    plan = json.loads((tmp_path / "runs/workflow/plan.json").read_text())
     resources = plan["jobs"]["collect/walker/shannon-s0"]["resources"]
     assert resources["gpu"] == 1
     asked = ["--cpus-per-task=1", "--gpus=1", f"--mem {resources['mem_mb']}"]

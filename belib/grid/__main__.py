@@ -67,6 +67,7 @@ def run(arguments: argparse.Namespace, options: list[str]) -> int:
     runs_dir = paths.resolve(arguments.runs_dir or f"runs/{arguments.scale}").resolve()
     if arguments.command == "run":
         engine.check_installed()
+        engine.check_paths(runs_dir, arguments.profile)
         work.check(jobs, runs_dir)
     torch.set_num_threads(1)  # as jobs have
     table = plan.costs(jobs, runs_dir)

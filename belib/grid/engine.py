@@ -4,6 +4,7 @@ import importlib.util
 import os
 import platform
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -139,6 +140,17 @@ def check_installed() -> None:
         )
     if not SNAKEFILE.exists():
         raise FileNotFoundError(f"the grid runs in the project's repository: no {SNAKEFILE}")
+
+
+def check_paths(runs_dir: Path, profile: str) -> None:
+    """ValueError for a path that would mean something to the shells of a cluster's executor.
+
+    Snakemake's do not quote it; on this machine, `workflow/Snakefile` sees to any.
+    """
+    for path in map(str, (sys.executable, SNAKEFILE, runs_dir)):
+        if profile != "local" and shlex.quote(path) != path:
+            rule = "without spaces, quotes, braces and the like"
+            raise ValueError(f"paths must be {rule} for the profile {profile}, got {path}")
 
 
 def local_resources(gpus: int) -> list[str]:

@@ -19,7 +19,7 @@ def sleeper():
     started = []
 
     def start(runs_dir, code="pass"):
-        words = f"import signal, time; {code}; print('on', flush=True); time.sleep(60)"
+        words = f"import signal, time; {code}; print('on', flush=True); time.sleep(3600)"
         started.append(
             subprocess.Popen(
                 [sys.executable, "-c", words],

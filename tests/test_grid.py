@@ -28,6 +28,9 @@ def members(jobs, stage):
 
 def test_the_papers_grid_has_its_datasets():
     collected = members(grid.read("paper"), "collect")
+    online = [config for config in collected if config.objective == "task"]
+    assert {config.task for config in online} == set(PAPER_TABLE_1.index)
+    collected = [config for config in collected if config.objective != "task"]
     steps = Counter(config.num_steps for config in collected if config.objective != "random")
     assert steps == {500_000: 38, 3_000_000: 2}
     walker = [config for config in collected if config.domain == "walker"]
@@ -40,6 +43,10 @@ def test_the_papers_grid_has_its_datasets():
 def test_the_papers_grid_has_its_1275_policies():
     """17 datasets x 5 tasks x 3 algorithms x 5 seeds."""
     policies = members(grid.read("paper"), "offline")
+    updates = {config.num_steps for config in policies if config.dataset == "shannon-long-s0"}
+    assert updates == {200_000}  # the paper's ablation, with its 100,000 on the way
+    assert sum(config.dataset == "random-s0" for config in policies) == 5 * 3 * 5
+    policies = [config for config in policies if config.dataset != "random-s0"]
     assert len(policies) == len(set(policies)) == 1275 == 17 * 5 * 3 * 5
     assert {config.task for config in policies} == set(PAPER_TABLE_1.index)
     for task in PAPER_TABLE_1.index:
@@ -215,8 +222,8 @@ def test_a_target_chooses_its_jobs_and_what_they_need():
     assert chosen("walker/behavioral-0.5") == own
     assert chosen(f"offline/{name}/crr") == [own[0], own[3]]
     assert chosen(f"collect/{name}") == own[:1]
-    assert len(chosen("walker")) == 21 + 51 + 1 + 1  # baselines and coverage, but no report
-    assert len(chosen("*/td3")) == 34 + 34
+    assert len(chosen("walker")) == 24 + 54 + 1 + 1  # baselines and coverage, but no report
+    assert len(chosen("*/td3")) == 36 + 36
     assert chosen() == [job.name for job in jobs]
     assert "collect/walker/behavioral-0.2-s0+3" in [
         job.name for job in grid.select(grid.read("laptop"), ["walker/behavioral-0.9"])

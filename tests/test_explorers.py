@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from belib.agents import explain
+from belib.agents import explain, side_by_side
 from belib.agents.apt import APT
 from belib.agents.ddpg import DDPG
 from belib.agents.rnd import RND, RunningMoments
@@ -216,3 +216,16 @@ def test_every_objective_is_explained_with_its_numbers():
     assert "itself among" not in explain(PretrainConfig(convention="corrected"))
     assert "4 skills" in told["smm"]
     assert "walker_run" in explain(PretrainConfig(objective="task", task="walker_run"))
+
+
+def test_objectives_stand_side_by_side_each_once_and_random_actions_last():
+    named = lambda *asked, **given: [c.dataset for c in side_by_side("smoke", *asked, **given)]  # noqa: E731
+    assert named("random", []) == named("random", ["random"]) == ["random-s0"]
+    assert named("rnd", ["smm", "rnd", "random"], seed=2) == ["rnd-s2", "smm-s2", "random-s2"]
+    both = ["shannon-s0", "task-walker_run-s0", "random-s0"]
+    assert named("shannon", ["task"], task="walker_run") == both
+    for asked in (("shannon", ["task"]), ("task", []), ("random", ["task"])):
+        with pytest.raises(ValueError, match="task must be given for the objective task"):
+            named(*asked)
+    with pytest.raises(ValueError, match="for no other, got 'walker_run' for shannon"):
+        named("shannon", ["rnd"], task="walker_run")

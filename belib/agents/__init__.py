@@ -2,6 +2,8 @@
 
 import inspect
 import math
+from collections.abc import Sequence
+from typing import Any
 
 from belib.config import PretrainConfig
 from belib.rewards import OBJECTIVES, peak_distance
@@ -30,6 +32,26 @@ _TEXTS = {
     "task": "**A task.** The agent is paid {task}'s own reward: an online reference, not an "
     "exploring agent.",
 }
+
+
+def side_by_side(
+    scale: str, objective: str, compare: Sequence[str], *, task: str = "", **given: Any
+) -> list[PretrainConfig]:
+    """The configs of an objective and of those to compare it with, each once; random actions last.
+
+    Args:
+        scale: of all.
+        objective, compare: names of objectives.
+        task: what the objective `task` learns, wherever it stands.
+        given: further fields of `PretrainConfig`, the same for all.
+
+    Raises TypeError and ValueError as `PretrainConfig` does.
+    """
+    asked = dict.fromkeys([objective, *compare])
+    names = [*(name for name in asked if name != "random"), "random"]
+    tasks = {name: task for name in names if name == "task" or "task" not in names}
+    make = PretrainConfig.at_scale
+    return [make(scale, objective=name, task=tasks.get(name, ""), **given) for name in names]
 
 
 def explain(config: PretrainConfig) -> str:

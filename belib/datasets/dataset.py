@@ -179,7 +179,8 @@ def _asked(folder: Path, there: Sequence[str], name: str) -> list[str]:
     found = [path.name] if path.name in there else fnmatch.filter(there, path.name)
     if not found:
         has = ", ".join(there) or "none"
-        raise DatasetError(f"there is no folder {path.name!r} of episodes in {folder}, only {has}")
+        missing = f"there is no folder {path.name!r} of episodes in {folder}"
+        raise DatasetError(f"{missing}, which has {has}")
     return found
 
 

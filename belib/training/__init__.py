@@ -235,8 +235,9 @@ def _finished_dataset(folder: Path) -> datasets.Dataset:
 
 
 def check_tasks(configs: Sequence[OfflineConfig]) -> None:
-    """Raise ValueError for a task that no domain has, or another than its config's."""
+    """Raise ValueError for a domain or task that is not there, or a task of another domain."""
     for config in configs:
+        envs.primal_task(config.domain)
         domain, _ = envs.split_task(config.task)
         if domain != config.domain:
             raise ValueError(f"task must be one of the domain {config.domain}, got {config.task!r}")

@@ -102,3 +102,5 @@ def test_both_stand_in_tabs(states):
     tab = explorer(states, alpha=2.0)
     assert tab.titles == ("Reward", "Discrete game")
     assert [child.alpha.value for child in tab.children] == [2.0, 2.0]
+    with pytest.raises(ValueError, match="alpha must be between"):
+        explorer(states, alpha=10.0)

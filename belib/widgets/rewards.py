@@ -20,6 +20,8 @@ _WIDE = {"width": "100%", "max_width": "1040px"}
 
 
 def _alpha_slider(value: float) -> ui.FloatSlider:
+    if not 0.1 <= value <= 5:  # a slider would move it without a word
+        raise ValueError(f"alpha must be between 0.1 and 5, got {value}")
     layout = ui.Layout(width="520px")
     return ui.FloatSlider(value, min=0.1, max=5, step=0.05, description="α", layout=layout)
 
@@ -128,6 +130,6 @@ class EntropyGame(ui.VBox):
 
 
 def explorer(states: StateMap, *, alpha: float = 0.5) -> ui.Tab:
-    """Both: the reward on a dataset's states, and the discrete game."""
+    """Both: the reward on a dataset's states, and the discrete game; alpha from 0.1 to 5."""
     tabs = [RewardExplorer(states, alpha=alpha), EntropyGame(alpha=alpha)]
     return ui.Tab(tabs, titles=["Reward", "Discrete game"])

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from belib.estimators import behavioral_entropy_knn
+from belib.tables import checked, once
 from belib.weighting import prelec_beta
 
 N_OUTCOMES = 512  # on which beta is conditioned, as in the paper's experiments
@@ -63,7 +64,11 @@ def study(
 
 def bias_and_variance(table: pd.DataFrame) -> pd.DataFrame:
     """A row an alpha, estimator and n: |bias|, its standard error, and n times the variance."""
-    groups = table.groupby(["alpha", "estimator", "n"], sort=False)["error"]
+    table = checked(table, numbers=["alpha", "error"], names=["estimator"], integers=["n"])
+    keys = ["alpha", "estimator", "n"]
+    if "seed" in table:  # a repetition counts once, however often a user joined its table
+        table = once(table, [*keys, "seed"], ["error"])
+    groups = table.groupby(keys, sort=False)["error"]
     found = groups.agg(bias="mean", variance="var", repetitions="count").reset_index()
     found["bias_error"] = np.sqrt(found["variance"] / found["repetitions"])
     return found.assign(absolute_bias=found["bias"].abs(), n_var=found["n"] * found["variance"])
@@ -76,7 +81,8 @@ def slopes(table: pd.DataFrame) -> pd.DataFrame:
         table: of `bias_and_variance`. A bias within 2 standard errors of 0 has no logarithm worth
             fitting: the slope is then NaN.
     """
-    rows = []
+    columns, rows = ["alpha", "absolute_bias", "bias_error", "variance"], []
+    table = checked(table, numbers=columns, names=["estimator"], integers=["n"])
     for (alpha, estimator), part in table.groupby(["alpha", "estimator"], sort=False):
         row = {"alpha": alpha, "estimator": estimator}
         seen = (part["absolute_bias"] > 2 * part["bias_error"]).all()

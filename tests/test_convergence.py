@@ -31,6 +31,22 @@ def test_slopes_of_powers_are_found_and_noise_is_not_fitted():
     np.testing.assert_allclose(summary["n_var"], 2.0)
 
 
+def test_joined_and_shuffled_tables_give_the_same():
+    kinds = {"a": (lambda n: 3, None)}
+    options = {"sizes": [50, 100, 200], "seeds": 3, "estimators": kinds}
+    table = convergence.study(convergence.truncated_normal, {1.0: 1.4}, **options)
+    expected = convergence.bias_and_variance(table)
+    order = np.random.default_rng(0).permutation(len(table))
+    joined = pd.concat([table, table]).iloc[order].astype({"n": float})
+    joined = pd.concat([joined, table])
+    found = convergence.bias_and_variance(joined).sort_values("n", ignore_index=True)
+    pd.testing.assert_frame_equal(found, expected)
+    with pytest.raises(ValueError, match="columns error, got"):
+        convergence.bias_and_variance(table.drop(columns="error"))
+    with pytest.raises(ValueError, match="must have rows, got none"):
+        convergence.slopes(expected.iloc[:0])
+
+
 def test_samplers_keep_to_their_boxes():
     random = np.random.default_rng(0)
     assert np.abs(convergence.truncated_normal(1000, random)).max() <= 3

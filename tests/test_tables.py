@@ -233,7 +233,9 @@ def test_the_reports_tables_are_put_in_order(kind, tmp_path):
     for one, two in zip(report.coverage_cells(made), report.coverage_cells(edited), strict=True):
         pd.testing.assert_frame_equal(one.units, two.units, check_dtype=False)
     again = pd.concat([made.datasets, made.datasets.assign(steps=7)])
-    with pytest.raises(ValueError, match="one steps for domain walker, dataset behavioral"):
+    with pytest.raises(
+        ValueError, match="one steps for domain walker, dataset shannon-s0, got 50000, 7"
+    ):
         replace(made, datasets=again)
 
 

@@ -40,8 +40,8 @@ _COVERAGE: dict[str, Any] = {**_DATASETS, "integers": ["seed"], "numbers": [VOLU
 class Tables:
     """What `gather.commit_results` wrote, with every column of `results.COLUMNS`.
 
-    Tables that were joined or sorted since are put into one order, without what is there twice;
-    ValueError where they contradict themselves.
+    Tables may have been joined or sorted since: what is there twice counts once. ValueError where
+    they contradict themselves.
     """
 
     offline: pd.DataFrame
@@ -50,8 +50,7 @@ class Tables:
     provenance: dict[str, Any]
 
     def __post_init__(self) -> None:
-        offline = results.evaluations(self.offline, *results.COLUMNS)
-        object.__setattr__(self, "offline", offline)
+        results.evaluations(self.offline, *results.COLUMNS)
         known = ["objective", "parameter", "seed", *_KNOWN]
         described = checked(self.datasets, others=known, **_DATASETS)
         measured = checked(self.coverage, empty=True, **_COVERAGE)
@@ -59,9 +58,7 @@ class Tables:
             ("datasets", described, known),
             ("coverage", measured, [VOLUMETRIC]),
         ):
-            table = once(table, ["domain", "dataset"], values)
-            table = table.sort_values(["domain", "dataset"], ignore_index=True)
-            object.__setattr__(self, name, table)
+            object.__setattr__(self, name, once(table, ["domain", "dataset"], values))
 
     @property
     def scale(self) -> str:
@@ -71,7 +68,8 @@ class Tables:
     @property
     def baselines(self) -> pd.DataFrame:
         """The rows of doing nothing and of random actions."""
-        return self.offline[self.offline["algorithm"].isin(results.BASELINES)]
+        known = results.evaluations(self.offline)
+        return known[known["algorithm"].isin(results.BASELINES)]
 
     def floor(self, baseline: str) -> "pd.Series[float]":
         """For each task, the mean return of a baseline over its seeds."""
@@ -241,7 +239,7 @@ def coverage_cells(tables: Tables, measure: str = VOLUMETRIC) -> list[Cell]:
     columns = ["dataset", "objective", "parameter", *_KNOWN, "seed", "value"]
     return [
         Cell(f"{domain}, {measure}", str(domain), ordered(own[columns]))
-        for domain, own in rows.groupby("domain", sort=False)
+        for domain, own in rows.groupby("domain")
     ]
 
 

@@ -100,7 +100,7 @@ def _made_of(main: Study) -> str:
 def _datasets(tables: Tables) -> str:
     """How many datasets and recipes of which sizes, a domain each."""
     said = []
-    for domain, own in ordered(tables.datasets).groupby("domain", sort=False):
+    for domain, own in ordered(tables.datasets).groupby("domain"):
         sizes = " and ".join(f"{steps:,}" for steps in sorted(own["steps"].unique()))
         numbers = Counter(own["recipe"].value_counts())
         each = ", ".join(f"{count} with {n}" for n, count in sorted(numbers.items(), reverse=True))

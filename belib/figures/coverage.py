@@ -67,9 +67,9 @@ def volumetric_curves(table: pd.DataFrame) -> np.ndarray:
     Args:
         table: from `coverage.volumetric_coverage`.
     """
-    others = ["objective", "parameter", "seed"]
-    kinds = {"names": ["dataset", "scaling"], "numbers": ["step", "coverage"], "others": others}
-    table = once(checked(table, **kinds), ["dataset", "scaling", "step"], ["coverage"])
+    keys, known = ["dataset", "scaling", "step"], ["objective", "parameter", "seed"]
+    table = checked(table, names=keys[:2], numbers=["step", "coverage"], others=known)
+    table = once(table, keys, ["coverage"])
     table = table.sort_values(["scaling", "step"], kind="stable")
     scalings = list(table["scaling"].unique())
     _, axes = plt.subplots(1, len(scalings), figsize=(6 * len(scalings) + 3, 5), sharey=True)

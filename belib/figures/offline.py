@@ -222,8 +222,8 @@ def labels(table: pd.DataFrame) -> Axes:
         table: columns `dataset`, `objective`, `parameter`, `task`, `return`, a row an episode and
             task.
     """
-    names = {"names": ["dataset", "task"], "others": ["objective"]}
-    table = checked(table, **names, numbers=["parameter", "return"])
+    numbers = ["parameter", "return"]
+    table = checked(table, names=["dataset", "task"], numbers=numbers, others=["objective"])
     _, ax = plt.subplots(figsize=(9, 5))
     datasets = table.groupby("dataset", sort=False)
     palette = {name: objective_color(*_objective(rows)) for name, rows in datasets}

@@ -56,3 +56,15 @@ def test_without_an_output_path_it_leaves_the_same_dataset(tmp_path):
     assert len(names) == 1
     for name in names:
         assert (found / name).read_bytes() == (folder / name).read_bytes()
+
+
+@pytest.mark.slow
+def test_random_actions_and_their_folder_are_taken_from_a_shell(tmp_path):
+    options = ("-p", "runs_dir", tmp_path, "-p")
+    done = papermill(
+        "notebooks/04_pretrain.ipynb", tmp_path / "04.ipynb", *options, "objective", "random"
+    )
+    assert done.returncode == 0, done.stderr
+    given = ("dataset", tmp_path / "datasets/walker/random-s0", "-p", "num_steps", 2)
+    done = papermill("notebooks/05_offline_rl.ipynb", tmp_path / "05.ipynb", *options, *given)
+    assert done.returncode == 0, done.stderr

@@ -83,7 +83,8 @@ def whole_number(name: str, value: object, *, least: float = 0, most: float = ma
     """
     if not isinstance(value, numbers.Integral) or isinstance(value, bool | np.bool_):
         raise ValueError(f"{name} must be an integer, got {value!r}")
-    if not least <= value <= most:
+    number = int(value)
+    if not least <= number <= most:
         allowed = f"at least {least}" if most == math.inf else f"between {least} and {most}"
-        raise ValueError(f"{name} must be {allowed}, got {value}")
-    return int(value)
+        raise ValueError(f"{name} must be {allowed}, got {number}")
+    return number

@@ -8,9 +8,10 @@ import torch
 from belib.agents import explain, side_by_side
 from belib.agents.apt import APT
 from belib.agents.ddpg import DDPG
-from belib.agents.rnd import RND, RunningMoments
+from belib.agents.rnd import RND
 from belib.agents.smm import SMM
 from belib.config import PretrainConfig, objectives
+from belib.networks import RunningMoments
 from belib.replay import Batch
 
 OBS, ACTION, SKILLS, SIZE = 5, 2, 3, 32

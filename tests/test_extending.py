@@ -133,7 +133,7 @@ def test_an_objective_of_ones_own_is_collected_for_and_named(
     sizes = {"domain": rail, "num_steps": 200, "random_steps": 100}
     config = small_pretrain(objective=root, q=3.0, **sizes)
     assert (config.dataset, config.parameter) == ("power-3-s0", 3.0)
-    assert config.unused_fields == ("alpha",)
+    assert config.unused_fields == ("alpha", "renyi_form")
     folders = training.pretrain(
         [config, small_pretrain(**sizes)], runs_dir=tmp_path, progress=False
     )

@@ -275,7 +275,7 @@ def test_notebook_parameters():
 
 def test_the_papers_grid_names_each_dataset_once():
     configs = paper_grid("paper")
-    assert len(configs) == 2 * (17 + 4)
+    assert len(configs) == 2 * (17 + 4) + 5, "and a reference for each of the tasks"
     assert len({(config.domain, config.dataset) for config in configs}) == len(configs)
     assert sorted({c.alpha for c in configs if c.objective == "behavioral"}) == list(ALPHAS)
     assert sorted({c.q for c in configs if c.objective == "renyi"}) == list(QS)
@@ -286,7 +286,8 @@ def test_the_papers_grid_names_each_dataset_once():
 
 def test_the_grid_takes_scales_and_overrides():
     configs = paper_grid("laptop", domain="walker", seed=3)
-    assert len(configs) == 21
+    assert len(configs) == 21 + 3
+    assert {config.task for config in configs} == {"", "walker_stand", "walker_walk", "walker_run"}
     assert {(config.domain, config.seed, config.scale) for config in configs} == {
         ("walker", 3, "laptop")
     }

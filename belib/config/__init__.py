@@ -276,9 +276,11 @@ def read_grid(scale: str) -> dict[str, Any]:
 def paper_grid(scale: str, **overrides: Any) -> list[PretrainConfig]:
     """The paper's datasets at the sizes of any scale, with `overrides` for all (`seed`, `domain`).
 
-    Those of one domain and equal `num_steps` can be members of one `pretrain` call.
+    References that learn tasks of other domains than an overriding one are left out. Those of one
+    domain and equal `num_steps` can be members of one `pretrain` call.
     """
     sizes = PretrainConfig.at_scale(scale)
     given = {name: value for name, value in overrides.items() if value is not None}
     lines = read_grid("paper")["datasets"]
-    return [config for line in lines for config in expand({**line, **given}, sizes)]
+    configs = [config for line in lines for config in expand({**line, **given}, sizes)]
+    return [each for each in configs if not each.task or each.task.startswith(f"{each.domain}_")]

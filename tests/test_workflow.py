@@ -150,7 +150,7 @@ def slurm(tmp_path, monkeypatch):
     folder = tmp_path / "bin"
     folder.mkdir()
     scripts = {
-        "sbatch": f'printf "%s\\n" "$*" >>{tmp_path}/submitted; echo 7',
+        "sbatch": f'printf "%s\\n" "$*" >>"{tmp_path}/submitted"; echo 7',
         "squeue": 'echo "7|FAILED"',
         "scontrol": 'echo "MinJobAge = 300 sec"',
         "sinfo": 'printf "PARTITION\\nwork*\\n"',

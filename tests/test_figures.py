@@ -48,6 +48,18 @@ def test_collection_curves_leave_out_what_was_not_measured():
     left, middle, right = figures.collection_curves(metrics, "walker")
     assert not left.lines + middle.lines
     assert right.lines[0].get_ydata().tolist() == [100, 150]
+    assert left.texts[0].get_text() == "no intrinsic reward"
+
+
+def test_collection_curves_hold_zero_and_all_values():
+    metrics = pd.DataFrame({"step": [1, 2], "return_walker_stand": [0.0, 0.0]})
+    for paid, limits in (
+        ([-4.0, -2.0], (-4.4, 0.0)),
+        ([-1.0, 2.0], (-1.1, 2.2)),
+        ([1, 2], (0, 2.2)),
+    ):
+        axes = figures.collection_curves(metrics.assign(intrinsic_reward=paid), "walker")
+        assert axes[0].get_ylim() == pytest.approx(limits)
 
 
 def test_objectives_stand_in_one_order_with_their_colours():

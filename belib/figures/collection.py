@@ -59,9 +59,16 @@ def collection_curves(metrics: pd.DataFrame, domain: str) -> np.ndarray:
     axes[2].set(ylabel="episode return", title="What tasks pay for it")
     sns.move_legend(axes[2], **OUTSIDE, title=None)
     for ax in axes:
-        ax.set_ylim(0, 1.1 * ax.dataLim.y1 if np.isfinite(ax.dataLim.y1) else None)
+        _show_zero(ax)
         ax.set_xlabel("environment steps")
     return axes
+
+
+def _show_zero(ax: Axes) -> None:
+    """Let an axis of values hold 0 and, with some room, all that is drawn."""
+    low, high = 1.1 * ax.dataLim.intervaly
+    if np.isfinite([low, high]).all() and (low < 0 or high > 0):
+        ax.set_ylim(min(0, low), max(0, high))
 
 
 def objective_curves(
@@ -88,7 +95,8 @@ def objective_curves(
         for ax, task in zip(axes[0], tasks, strict=True):
             ax.plot(table["step"], table[f"return_{task}"], **style)
     for ax, task in zip(axes[0], tasks, strict=True):
-        ax.set(title=task, xlabel="environment steps", ylim=(0, 1.1 * ax.dataLim.y1))
+        ax.set(title=task, xlabel="environment steps")
+        _show_zero(ax)
     axes[0, 0].set_ylabel("episode return")
     axes[0, -1].legend(**OUTSIDE)
     return axes[0]

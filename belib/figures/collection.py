@@ -66,7 +66,7 @@ def collection_curves(metrics: pd.DataFrame, domain: str) -> np.ndarray:
 
 def _show_zero(ax: Axes) -> None:
     """Let an axis of values hold 0 and, with some room, all that is drawn."""
-    low, high = 1.1 * ax.dataLim.intervaly
+    low, high = (1.1 * end for end in ax.dataLim.intervaly)
     if np.isfinite([low, high]).all() and (low < 0 or high > 0):
         ax.set_ylim(min(0, low), max(0, high))
 

@@ -1,4 +1,5 @@
 import shutil
+import sys
 
 import numpy as np
 import pytest

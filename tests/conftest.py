@@ -15,7 +15,7 @@ SMALL = {"scale": "test", "hidden_dim": 16, "batch_size": 16}
 
 @pytest.fixture(autouse=True)
 def the_same_everywhere(request):
-    """No test depends on the number of threads, on earlier draws, open figures or, unmarked, on a card."""
+    """No test depends on threads, earlier draws, open figures or, unmarked, on a card."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
     on_card = request.node.get_closest_marker("card")

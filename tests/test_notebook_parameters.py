@@ -162,6 +162,7 @@ def test_random_actions_alone_are_compared_with_nothing(runs_dir, capsys):
     assert "nothing to compare them with" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_all_objectives_stand_side_by_side(runs_dir):
     named = parameters("04_pretrain")["objective"].names
     along = {"task": "walker_run", "runs_dir": str(runs_dir)}

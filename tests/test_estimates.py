@@ -89,7 +89,7 @@ def test_an_updates_time_is_of_the_estimated_order(name, members):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-@pytest.mark.parametrize(("size", "members"), [(128, 3), (256, 1), (256, 15), (1024, 1)])
+@pytest.mark.parametrize(("size", "members"), [(128, 15), (1024, 1)])
 @pytest.mark.parametrize("name", ["td3", "cql", "crr", *EXPLORERS])
 def test_updates_of_all_sizes_are_of_the_estimated_order(name, size, members, precision):
     sizes = {"hidden_dim": size, "batch_size": size, "precision": precision}

@@ -15,14 +15,14 @@ SMALL = {"scale": "test", "hidden_dim": 16, "batch_size": 16}
 
 @pytest.fixture(autouse=True)
 def the_same_everywhere(request):
-    """No test depends on threads, earlier draws, open figures or, unmarked, on a card."""
+    """No test depends on threads, earlier draws, open figures or, unless marked `gpu`, a GPU."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    on_card = request.node.get_closest_marker("card")
-    if on_card and not torch.cuda.is_available():
-        pytest.skip("needs a CUDA card")
+    on_gpu = request.node.get_closest_marker("gpu")
+    if on_gpu and not torch.cuda.is_available():
+        pytest.skip("needs a CUDA GPU")
     with pytest.MonkeyPatch.context() as patch:
-        if not on_card:
+        if not on_gpu:
             patch.setattr(torch.cuda, "is_available", lambda: False)
             patch.setattr(torch.cuda, "device_count", lambda: 0)
             patch.setenv("CUDA_VISIBLE_DEVICES", "")  # of processes that a test starts

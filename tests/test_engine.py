@@ -220,7 +220,7 @@ def from_the_cpu(self, numbers, distribution, fill=Streams.fill):
     return numbers.copy_(fill(self, torch.empty(numbers.shape), distribution))
 
 
-@pytest.mark.card
+@pytest.mark.gpu
 @pytest.mark.parametrize("precision", ["float32", "tf32", "bfloat16"])
 @pytest.mark.parametrize("name", NAMES)
 def test_on_a_card_the_graph_is_the_step(name, precision, monkeypatch):
@@ -235,25 +235,25 @@ def test_on_a_card_the_graph_is_the_step(name, precision, monkeypatch):
     check_equal(eager.latest(), captured.latest())
 
 
-@pytest.mark.card
+@pytest.mark.gpu
 @pytest.mark.parametrize("name", NAMES)
 def test_a_card_learns_what_a_cpu_learns(name, monkeypatch):
     monkeypatch.setattr(Streams, "fill", from_the_cpu)
-    on_card, on_cpu = (engine_of(name, torch.device(kind)) for kind in ("cuda", "cpu"))
+    on_gpu, on_cpu = (engine_of(name, torch.device(kind)) for kind in ("cuda", "cpu"))
     for _ in range(8):
-        on_card.step()
+        on_gpu.step()
         on_cpu.step()
-    found, expected = on_card.latest(), on_cpu.latest()
+    found, expected = on_gpu.latest(), on_cpu.latest()
     for key, value in expected.items():
         torch.testing.assert_close(found[key], value, rtol=1e-3, atol=1e-4, msg=key)
 
 
-@pytest.mark.card
+@pytest.mark.gpu
 def test_a_cards_state_continues_on_a_cpu():
-    on_card, on_cpu = (engine_of("td3", torch.device(kind)) for kind in ("cuda", "cpu"))
+    on_gpu, on_cpu = (engine_of("td3", torch.device(kind)) for kind in ("cuda", "cpu"))
     for _ in range(5):
-        on_card.step()
-    on_cpu.learner.restore(runs._on_cpu(on_card.learner.state()))
-    on_cpu.restore(runs._on_cpu(on_card.state()))
-    check_equal(runs._on_cpu(on_card.learner.state_dict()), on_cpu.learner.state_dict())
+        on_gpu.step()
+    on_cpu.learner.restore(runs._on_cpu(on_gpu.learner.state()))
+    on_cpu.restore(runs._on_cpu(on_gpu.state()))
+    check_equal(runs._on_cpu(on_gpu.learner.state_dict()), on_cpu.learner.state_dict())
     on_cpu.step()

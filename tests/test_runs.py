@@ -88,7 +88,7 @@ def test_a_checkpoint_says_what_it_cost(tmp_path):
     assert 0 < saved.seconds <= time.monotonic() - begun
 
 
-@pytest.mark.parametrize("kind", ["cpu", pytest.param("cuda", marks=pytest.mark.card)])
+@pytest.mark.parametrize("kind", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 def test_a_checkpoint_loads_safely_and_on_the_cpu(tmp_path, kind):
     """Tensors and plain values only; those of a GPU come to the CPU."""
     weights = torch.arange(3.0, device=kind)

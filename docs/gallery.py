@@ -18,7 +18,6 @@ from check_site import faults
 from pages import for_readers
 from sphinx.cmd.build import main as sphinx
 
-import belib
 from belib.paths import ROOT, writable_folder
 
 GALLERY = ROOT / "runs" / "gallery"
@@ -119,15 +118,12 @@ def write_sources(executed: list[Path]) -> None:
 
 
 def write_api() -> None:
-    """A page a public module; a package with `__all__` speaks for its modules."""
+    """Write a page for each module."""
     pages = []
     for path in sorted(ROOT.glob("belib/**/*.py")):
-        parts = path.relative_to(ROOT).with_suffix("").parts
-        package = path.parent / "__init__.py"
-        told = path != package and len(parts) > 2 and "__all__" in package.read_text()
-        if parts[1] not in belib.__all__ or parts[-1] == "__main__" or told:
+        name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        if name == "belib" or name.endswith("__main__"):
             continue
-        name = ".".join(part for part in parts if part != "__init__")
         automodule = f"```{{eval-rst}}\n.. automodule:: {name}\n   :members:\n```\n"
         write(SOURCE / "api" / f"{name}.md", f"# {name}\n\n{automodule}")
         pages.append(name)

@@ -46,17 +46,8 @@ print(*sys.modules)
     assert not {"scipy.stats", "scipy.optimize", "scipy.spatial", "scipy.integrate"} & entropies
 
 
-def test_the_public_modules_are_those_listed_and_come_when_asked_for():
-    tree = ast.parse((ROOT / "belib" / "__init__.py").read_text())
-    (imported,) = (
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom)
-        if node.level == 0 and node.module == "belib"
-    )
-    assert [alias.name for alias in imported.names] == belib.__all__ == sorted(dir(belib))
-    for name in belib.__all__:
-        assert getattr(belib, name).__name__ == f"belib.{name}"
+def test_a_module_comes_when_asked_for():
+    assert belib.knn.__name__ == "belib.knn"
     with pytest.raises(AttributeError, match="has no attribute 'entropie'"):
         belib.entropie  # noqa: B018
 
@@ -105,9 +96,7 @@ def test_notebooks_and_readme_use_public_modules_and_names_alone():
         cells = json.loads(path.read_text())["cells"]
         texts += ["".join(c["source"]) for c in cells if c["cell_type"] == "code"]
     for module, name in {pair for text in texts for pair in imports(text)}:
-        place = module.partition(".")[2].partition(".")[0] or name
-        assert place in belib.__all__, f"{module} is not public"
-        assert not name.startswith("_")
+        assert not any(part.startswith("_") for part in (*module.split("."), name)), module
 
 
 def test_scales_are_read_from_where_a_wheel_has_them_too():

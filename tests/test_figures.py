@@ -8,7 +8,9 @@ import pytest
 
 from belib import datasets, figures
 from belib.config import PretrainConfig
-from belib.figures.style import ALPHAS, QS
+from belib.figures import style
+from belib.figures.style import LOOKS
+from belib.rewards import OBJECTIVES
 from belib.statemap import StateMap
 from belib.weighting import Prelec, prelec_beta
 
@@ -21,26 +23,48 @@ def no_window():
 
 
 def test_colours_are_by_rank_on_the_papers_grid():
-    blues = [figures.objective_color("behavioral", alpha) for alpha in ALPHAS]
-    luminance = [0.3 * r + 0.6 * g + 0.1 * b for r, g, b, _ in blues]
-    assert all(np.diff(luminance) < 0), "darker with alpha"
-    assert len({figures.objective_color("renyi", q) for q in QS} | set(blues)) == 16
-    assert figures.objective_color("shannon") == (0, 0, 0, 1)
+    for name in ("behavioral", "renyi"):
+        shades = [style.objective_color(name, value) for value in LOOKS[name].grid]
+        luminance = [0.3 * r + 0.6 * g + 0.1 * b for r, g, b, _ in shades]
+        assert all(np.diff(luminance) < 0), "darker with the parameter"
+        assert shades[0] != style.objective_color(name) != shades[-1], "without one, in between"
+    assert style.objective_color("shannon") == (0, 0, 0, 1)
 
 
-def test_labels():
-    assert figures.objective_label("behavioral", 0.5) == "BE α = 0.5"
-    assert figures.objective_label("renyi", 2.0) == "RE q = 2"
-    assert figures.objective_label("shannon") == "SE"
-    assert figures.objective_label("random") == "random actions"
+@pytest.mark.parametrize(
+    ("recipe", "label"),
+    [
+        (("shannon", None), "SE"),
+        (("behavioral", 0.5), "BE α = 0.5"),
+        (("behavioral", 0.5, "observation-long"), "BE α = 0.5, observation, long"),
+        (("renyi", 2.0, "signed"), "RE q = 2, signed"),
+        (("random", np.nan, np.nan), "random actions"),
+        (("mine", 3.0, ""), "mine 3"),
+    ],
+)
+def test_a_label_tells_recipes_apart(recipe, label):
+    assert style.objective_label(*recipe) == label
 
 
-def test_one_order_everywhere():
-    shuffled = [("smm", None), ("renyi", 5.0), ("behavioral", 2.0), ("shannon", None)]
-    shuffled += [("random", None), ("rnd", None), ("behavioral", 0.2), ("renyi", 0.2)]
-    found = [name for name, _ in sorted(shuffled, key=lambda each: figures.objective_order(*each))]
-    assert found == ["shannon", *["behavioral"] * 2, *["renyi"] * 2, "rnd", "smm", "random"]
-    assert len({figures.objective_marker(name) for name in found}) == 6
+def test_every_objective_has_a_look_of_its_own():
+    assert set(OBJECTIVES) <= set(LOOKS)
+    assert len({look.label for look in LOOKS.values()}) == len(LOOKS)
+    assert len({look.marker for look in LOOKS.values()}) == len(LOOKS)
+
+
+def test_one_order_palette_and_markers_of_a_table_that_is_shuffled():
+    recipes = [("mine", 1.0), ("smm", None), ("renyi", 5.0), ("behavioral", 2.0), ("random", None)]
+    recipes += [("shannon", None), ("rnd", None), ("behavioral", 0.2), ("renyi", 0.2)]
+    table = pd.DataFrame(recipes, columns=["objective", "parameter"])
+    table = pd.concat([table.assign(variant="long"), table.assign(variant="")])
+    drawn = style.of(table.assign(recipe=style.recipes(table)), lines=True)
+    plain = ["SE", "BE α = 0.2", "BE α = 2", "RE q = 0.2", "RE q = 5", "RND", "SMM"]
+    plain += ["random actions", "mine 1"]
+    assert drawn["hue_order"] == [f"{name}{end}" for name in plain for end in ("", ", long")]
+    assert list(drawn["palette"]) == list(drawn["markers"]) == drawn["hue_order"]
+    assert drawn["palette"]["BE α = 2, long"] == style.objective_color("behavioral", 2.0)
+    dotted = [name for name, dashes in drawn["dashes"].items() if dashes]
+    assert dotted == ["SE", "SE, long"]
 
 
 def test_collection_curves_leave_out_what_was_not_measured():

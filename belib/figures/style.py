@@ -1,11 +1,11 @@
-"""The one style of all figures: sizes, palette, labels, captions.
+"""The one style of all figures: how each objective looks, sizes, labels, captions.
 
-Colours mean the same everywhere: behavioral entropy is blue and Renyi entropy orange-red, darker
-with its parameter (by rank on the paper's grid, whatever is shown); Shannon entropy is black.
+Colours mean the same everywhere. Behavioral entropy is blue and Renyi entropy orange-red, darker
+with the parameter, by its rank on the paper's grid, whatever part of it a figure shows.
 """
 
 import textwrap
-from typing import Any
+from typing import Any, NamedTuple
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -16,15 +16,38 @@ from matplotlib.colors import ListedColormap, to_rgba
 
 from belib.results import BASELINES
 
-ALPHAS = (0.2, 0.5, 0.7, 0.9, 1.5, 2.0, 3.0, 5.0)
-QS = (0.2, 0.5, 0.7, 0.9, 1.1, 2.0, 3.0, 5.0)
-"""The paper's grids."""
+
+class Look(NamedTuple):
+    """How an objective looks."""
+
+    label: str
+    color: str
+    """A colour; for an objective with a parameter a colour map, darker with the parameter."""
+    marker: str
+    """A second sign, for printing in grey and for colour-blind readers."""
+    symbol: str = ""
+    grid: tuple[float, ...] = ()
+    """The paper's parameters, whose ranks are the shades."""
+
+
+LOOKS = {
+    "shannon": Look("SE", "black", "X"),
+    "behavioral": Look("BE", "Blues", "o", "α", (0.2, 0.5, 0.7, 0.9, 1.5, 2.0, 3.0, 5.0)),
+    "renyi": Look("RE", "OrRd", "s", "q", (0.2, 0.5, 0.7, 0.9, 1.1, 2.0, 3.0, 5.0)),
+    "rnd": Look("RND", "0.25", "^"),
+    "smm": Look("SMM", "0.5", "D"),
+    "random": Look("random actions", "0.75", "P"),
+    "task": Look("online", "tab:green", "*"),
+}
+"""All objectives, in the order of legends. An objective without a line here is light grey, last."""
+
+ALPHAS, QS = LOOKS["behavioral"].grid, LOOKS["renyi"].grid
 
 ACCENT = "#d94801"
-"""What the eye should find: it stands out of blues and greys, for colour-blind readers too."""
+"""What a reader should look at: it differs from blues and greys, also for colour-blind readers."""
 
 REWARD_COLORS = ListedColormap(plt.get_cmap("Blues")(np.linspace(0.25, 1, 256)))
-"""Darker pays more."""
+"""A darker state earns more."""
 
 OUTSIDE: dict[str, Any] = {
     "frameon": False,
@@ -35,7 +58,7 @@ OUTSIDE: dict[str, Any] = {
 """A legend beside its Axes."""
 
 SHANNON: dict[str, Any] = {"linestyle": ":", "color": "black", "linewidth": 3}
-"""The line of Shannon entropy, or of what alpha = 1 leaves as it is."""
+"""The line of Shannon entropy, and of the identity, which is alpha = 1."""
 
 
 def use_style() -> None:
@@ -53,64 +76,103 @@ def use_style() -> None:
     )
 
 
+def look(objective: str | None) -> Look:
+    """Return the look of an objective, a neutral one where `LOOKS` has no line for it."""
+    return LOOKS.get(str(objective), Look(str(objective), "0.75", "v"))
+
+
 def objective_color(objective: str | None, parameter: float | None = None) -> tuple:
-    """The colour of an objective, by the rank of its parameter on the paper's grid."""
-    grids = {"behavioral": (ALPHAS, "Blues"), "renyi": (QS, "OrRd")}
-    if objective in grids and parameter is not None:
-        grid, palette = grids[objective]
-        rank = np.interp(parameter, grid, np.linspace(0.35, 1, len(grid)))
-        return plt.get_cmap(palette)(rank)
-    others = {"shannon": "black", "rnd": "0.25", "smm": "0.5", "task": "tab:green"}
-    return to_rgba(others.get(str(objective), "0.75"))
+    """Return an RGBA colour; the middle of the objective's colour map without a parameter."""
+    color, grid = look(objective).color, look(objective).grid
+    if not grid:
+        return to_rgba(color)
+    shades = np.linspace(0.35, 1, len(grid))
+    shade = shades.mean() if pd.isna(parameter) else np.interp(parameter, grid, shades)
+    return plt.get_cmap(color)(shade)
 
 
-def objective_label(objective: str, parameter: float | None = None) -> str:
-    """`BE α = 0.5`, `RE q = 2`, `SE`, `random actions`; others by their names."""
-    symbols = {"behavioral": "BE α", "renyi": "RE q"}
-    if objective in symbols:
-        return f"{symbols[objective]} = {parameter:g}"
-    names = {"shannon": "SE", "rnd": "RND", "smm": "SMM", "random": "random actions"}
-    names |= {"task": "online"}
-    own = "" if parameter is None or np.isnan(parameter) else f" {parameter:g}"
-    return names.get(objective, f"{objective}{own}")
+def objective_label(
+    objective: str | None, parameter: float | None = None, variant: str | None = ""
+) -> str:
+    """Return the label of a recipe: `SE`, `BE α = 0.5`, `RE q = 2, signed`.
+
+    Args:
+        objective, parameter: the parameter is alpha, q, or None or NaN.
+        variant: what else tells its datasets apart, such as `observation` or `signed-long`.
+    """
+    known = look(objective)
+    equals = f"{known.symbol} = " if known.symbol else ""
+    value = "" if pd.isna(parameter) else f" {equals}{parameter:g}"
+    rest = "" if pd.isna(variant) or not variant else f", {variant.replace('-', ', ')}"
+    return f"{known.label}{value}{rest}"
+
+
+def objective_order(
+    objective: str | None, parameter: float | None = None, variant: str | None = ""
+) -> tuple[int, float, str]:
+    """Return a sort key: `LOOKS` in its order, parameters ascending, the plain variant first."""
+    rank = list(LOOKS).index(objective) if objective in LOOKS else len(LOOKS)
+    value, rest = (None if pd.isna(each) else each for each in (parameter, variant))
+    return rank, value or 0.0, rest or ""
 
 
 def objective_marker(objective: str | None) -> str:
-    """A second sign of the family, for printing in grey and for colour-blind readers."""
-    markers = {"behavioral": "o", "renyi": "s", "shannon": "X", "rnd": "^", "smm": "D"}
-    return markers.get(str(objective), "P")
+    """Return the marker of an objective."""
+    return look(objective).marker
 
 
-def objective_order(objective: str | None, parameter: float | None = None) -> tuple[int, float]:
-    """A sort key with one order everywhere: SE, BE and RE ascending, RND, SMM, all others."""
-    order = ("shannon", "behavioral", "renyi", "rnd", "smm")
-    rank = order.index(objective) if objective in order else len(order)
-    return rank, 0.0 if parameter is None or np.isnan(parameter) else parameter
+def recipes(table: pd.DataFrame) -> pd.Series:
+    """Return the label of each row: of its `objective`, `parameter` and, if any, `variant`."""
+    variants = table.get("variant", pd.Series("", table.index))
+    rows = zip(table["objective"], table["parameter"], variants, strict=True)
+    return pd.Series([objective_label(*row) for row in rows], table.index, dtype=object)
+
+
+def of(table: pd.DataFrame, hue: str = "recipe", *, lines: bool = False) -> dict[str, Any]:
+    """Return seaborn's `hue`, `hue_order` and `palette` for a column of labels.
+
+    Args:
+        table: columns `objective`, `parameter`, if any `variant`, and `hue`: labels, the first row
+            of which decides how it looks.
+        lines: whether to return `style`, `markers` and `dashes` too, Shannon entropy dotted.
+    """
+    rows = table.assign(variant=table.get("variant", "")).drop_duplicates(hue)
+    columns = (rows[name] for name in ("objective", "parameter", "variant"))
+    known = dict(zip(rows[hue], zip(*columns, strict=True), strict=True))
+    order = sorted(known, key=lambda label: (objective_order(*known[label]), label))
+    palette = {label: objective_color(*known[label][:2]) for label in order}
+    drawn: dict[str, Any] = {"hue": hue, "hue_order": order, "palette": palette}
+    if lines:
+        objectives = {label: known[label][0] for label in order}
+        markers = {label: look(name).marker for label, name in objectives.items()}
+        dashes = {n: (1, 1) if name == "shannon" else "" for n, name in objectives.items()}
+        drawn |= {"style": hue, "style_order": order, "markers": markers, "dashes": dashes}
+    return drawn
 
 
 def task_label(task: str) -> str:
-    """`Walker stand` of `walker_stand`."""
+    """Return `Walker stand` for `walker_stand`."""
     return task.replace("_", " ").capitalize()
 
 
 def learner_label(variant: str) -> str:
-    """`TD3+BC` of `td3_bc`, `CQL (standard)` of `cql-standard`."""
+    """Return `TD3+BC` for `td3_bc`, `CQL (standard)` for `cql-standard`."""
     name, _, rest = variant.partition("-")
     return name.upper().replace("_", "+") + (f" ({rest})" if rest else "")
 
 
 def draw_baselines(ax: Axes, rows: pd.DataFrame) -> None:
-    """A line for the mean return of each of `results.BASELINES` that has rows."""
+    """Draw a line at the mean return of each of `results.BASELINES` that has rows."""
     for name, line in zip(BASELINES, ("--", ":"), strict=True):
-        found = rows.loc[rows["algorithm"] == name, "return"]
-        if len(found):
-            ax.axhline(found.mean(), color="0.35", linestyle=line, linewidth=2, label=name)
+        returns = rows.loc[rows["algorithm"] == name, "return"]
+        if len(returns):
+            ax.axhline(returns.mean(), color="0.35", linestyle=line, linewidth=2, label=name)
 
 
 def caption(axes: Axes, text: str) -> None:
-    """Write the caption under the figure: the claim, how to read it, n, seeds, bars, scale.
+    """Write a caption under the figure: the claim, how to read it, n, seeds, bars, scale.
 
-    Notebooks keep it as the picture's alternative text, too.
+    The caption is the picture's alternative text, too.
     """
     figure, text = axes.figure.get_figure(root=True), " ".join(text.split())
     lines = textwrap.fill(text, int(figure.get_figwidth() * 11))
@@ -119,6 +181,6 @@ def caption(axes: Axes, text: str) -> None:
 
 
 def describe(axes: Axes, text: str) -> None:
-    """What a notebook and the pages made of it say to those who cannot see a figure."""
-    bundle = {}, {"image/png": {"alt": text}}  # data and metadata, by IPython's protocol
+    """Set the alternative text of a figure: IPython asks the figure for its metadata."""
+    bundle = {}, {"image/png": {"alt": text}}  # data and metadata
     vars(axes.figure.get_figure(root=True))["_repr_mimebundle_"] = lambda **_: bundle

@@ -31,8 +31,13 @@ GIVEN = {
 """Parameters that are not the notebooks' own defaults, beside `runs_dir`."""
 
 REFERENCE = (
-    "docs/running",
+    "docs/estimators",
+    "docs/rewards",
+    "docs/environments",
     "docs/datasets",
+    "docs/running",
+    "docs/limits",
+    "docs/study",
     "workflow/README",
     "results/README",
     "CONTRIBUTING",

@@ -16,8 +16,7 @@ from subjects import Sizes, configs_of, update_of
 
 from belib.coverage import smallest_ball
 from belib.estimators import shannon_entropy_knn
-from belib.figures import caption, objective_color, use_style
-from belib.figures.style import ACCENT
+from belib.figures.style import ACCENT, caption, objective_color, use_style
 
 Curve = tuple[str, str, int, Callable[[], object]]
 """What grows, whose time it is, how much of it there is, a call."""

@@ -49,7 +49,7 @@ def embedding(sample):
 
 
 def test_maps_have_a_panel_a_dataset_with_all_points_behind_and_equal_limits(embedding):
-    axes = figures.coverage_maps(embedding)
+    axes = figures.coverage.maps(embedding)
     assert [ax.get_title() for ax in axes] == ORDER
     assert len({(ax.get_xlim(), ax.get_ylim()) for ax in axes}) == 1
     for ax, number in zip(axes, (3, 2, 1, 0), strict=True):
@@ -64,15 +64,15 @@ def test_datasets_of_one_objective_are_told_apart_by_their_seed(embedding):
     other = embedding.points[embedding.points["objective"] == "shannon"]
     other = other.assign(dataset="shannon-s1", seed=1)
     both = Embedding(pd.concat([embedding.points, other]), embedding.record)
-    titles = [ax.get_title() for ax in figures.coverage_maps(both)]
+    titles = [ax.get_title() for ax in figures.coverage.maps(both)]
     assert titles[:3] == ["SE, seed 0", "SE, seed 1", "BE α = 0.5"]
     merged = Embedding(pd.concat([both.points, other.assign(dataset="all", seed=None)]), {})
-    titles = [ax.get_title() for ax in figures.coverage_maps(merged)]
+    titles = [ax.get_title() for ax in figures.coverage.maps(merged)]
     assert titles[:4] == ["all", "SE, seed 0", "SE, seed 1", "BE α = 0.5"]
 
 
 def test_time_maps_are_coloured_by_step_and_join_states_in_order(embedding):
-    axes = figures.time_maps(embedding, episodes=2)
+    axes = figures.coverage.time_maps(embedding, episodes=2)
     for ax in axes:
         assert ax.collections[1].get_array().tolist() == [n / 20 for n in range(1, 21)]
         assert [len(line.get_xdata()) for line in ax.lines] == [5, 5]
@@ -87,7 +87,7 @@ def test_volumetric_curves_show_every_radius():
             known = {"dataset": name, "objective": objective, "parameter": parameter, "seed": 0}
             steps = {"step": [10, 20], "coverage": [0.5, len(name) / 20]}
             rows.append(pd.DataFrame({**known, "scaling": scaling, **steps}))
-    raw, robust = figures.volumetric_curves(pd.concat(rows))
+    raw, robust = figures.coverage.volumetric(pd.concat(rows))
     assert [ax.get_title() for ax in (raw, robust)] == ["raw observations", "robustly scaled"]
     assert [line.get_label() for line in raw.lines] == ORDER
     assert raw.lines[0].get_ydata().tolist() == [0.5, 0.5]
@@ -99,7 +99,7 @@ def test_measures_have_dots_and_intervals_where_there_are_errors():
     index = pd.Index([name for name, _, _ in KNOWN], name="dataset")
     table = pd.DataFrame({"objective": [k[1] for k in KNOWN], "parameter": [k[2] for k in KNOWN]})
     table = table.assign(seed=0, shannon=range(4), shannon_se=[1, 1, 1, np.nan], radius_none=2.0)
-    shannon, radius = figures.coverage_measures(table.set_index(index))
+    shannon, radius = figures.coverage.measures(table.set_index(index))
     assert [ax.get_title() for ax in (shannon, radius)] == [
         MEASURES["shannon"],
         MEASURES["radius_none"],

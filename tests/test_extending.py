@@ -157,6 +157,6 @@ def test_an_objective_of_ones_own_is_explained_and_drawn(root):
     told = explain(PretrainConfig(objective=root, q=3.0))
     assert "**power, parameter 3.** R to the power {1/q}." in told
     assert "$k = 12$ nearest" in told
-    assert figures.objective_label(root, 3.0) == "power 3"
+    assert figures.style.objective_label(root, 3.0) == "power 3"
     with pytest.raises(ValueError, match=r"must be one of behavioral, .*power, rnd.*'pover'"):
         PretrainConfig(objective="pover")

@@ -69,7 +69,7 @@ def test_one_order_palette_and_markers_of_a_table_that_is_shuffled():
 
 def test_collection_curves_leave_out_what_was_not_measured():
     metrics = pd.DataFrame({"step": [1000, 2000], "return_walker_stand": [100.0, 150.0]})
-    left, middle, right = figures.collection_curves(metrics, "walker")
+    left, middle, right = figures.collection.curves(metrics, "walker")
     assert not left.lines + middle.lines
     assert right.lines[0].get_ydata().tolist() == [100, 150]
     assert left.texts[0].get_text() == "no intrinsic reward"
@@ -82,24 +82,24 @@ def test_collection_curves_hold_zero_and_all_values():
         ([-1.0, 2.0], (-1.1, 2.2)),
         ([1, 2], (0, 2.2)),
     ):
-        axes = figures.collection_curves(metrics.assign(intrinsic_reward=paid), "walker")
+        axes = figures.collection.curves(metrics.assign(intrinsic_reward=paid), "walker")
         assert axes[0].get_ylim() == pytest.approx(limits)
 
 
 def test_objectives_stand_in_one_order_with_their_colours():
     configs = [PretrainConfig(objective=o) for o in ("random", "rnd", "behavioral", "shannon")]
     metrics = [pd.DataFrame({"step": [1, 2], "return_walker_run": [9.0, i]}) for i in range(4)]
-    (ax,) = figures.objective_curves(metrics, configs, ["walker_run"])
+    (ax,) = figures.collection.objectives(metrics, configs, ["walker_run"])
     labels = [line.get_label() for line in ax.lines]
     assert labels == ["SE", "BE α = 0.5", "RND", "random actions"]
     assert [line.get_ydata()[1] for line in ax.lines] == [3, 2, 1, 0]
-    assert ax.lines[1].get_color() == figures.objective_color("behavioral", 0.5)
+    assert ax.lines[1].get_color() == figures.style.objective_color("behavioral", 0.5)
 
 
 def test_histograms_show_the_observations_that_differ_most(walker_dataset):
     same = walker_dataset("a", lambda obs: obs)
     moved = walker_dataset("b", lambda obs: obs + 9 * (np.arange(24) == 14))
-    axes = figures.state_histograms(moved, same)
+    axes = figures.collection.state_histograms(moved, same)
     assert axes[0, 0].get_title() == "height: 1.00"
     assert all(ax.get_title().endswith("0.00") for ax in axes.flat[1:])
 
@@ -131,7 +131,7 @@ def test_torso_map_shows_two_datasets_with_equal_limits(tmp_path):
         datasets.write_episode(folder, 0, episode, {})
         return datasets.load(folder)
 
-    axes = figures.torso_map(dataset("a", 0.0), dataset("b", -1.0))
+    axes = figures.collection.torso(dataset("a", 0.0), dataset("b", -1.0))
     assert axes[0].get_ylim() == axes[1].get_ylim()
     np.testing.assert_allclose(axes[0].collections[0].get_offsets()[:, 1], 1.3)  # of the torso
     np.testing.assert_allclose(axes[1].collections[0].get_offsets()[:, 1], 0.3)
@@ -146,17 +146,17 @@ def test_captions_stand_under_the_figure():
 
 
 def test_theory_figures_draw_what_they_are_given():
-    ax = figures.perceived_normal([0.5, 2.0])
+    ax = figures.theory.perceived_normal([0.5, 2.0])
     assert len(ax.lines) == 3  # and the density itself
-    left, right = figures.bernoulli_entropies([0.5], [0.5, 2.0])
+    left, right = figures.theory.bernoulli_entropies([0.5], [0.5, 2.0])
     assert (len(left.lines), len(right.lines)) == (2, 4)
     np.testing.assert_allclose(max(left.lines[0].get_ydata()), np.log(2), rtol=1e-6)
     part = pd.DataFrame({"m": [2, 4], "alpha": 2.0, "entropy": [0.5, 1.4], "n_outcomes": 4})
-    assert figures.uniform_on_part(part).lines[0].get_xdata().tolist() == [0.5, 1.0]
+    assert figures.theory.uniform_on_part(part).lines[0].get_xdata().tolist() == [0.5, 1.0]
 
 
 def test_slopes_of_weightings_match_differences():
-    towards_zero, _ = figures.weighting_slopes([0.5], 512)
+    towards_zero, _ = figures.theory.weighting_slopes([0.5], 512)
     p, slope = towards_zero.lines[0].get_data()
     weighting = Prelec(0.5, prelec_beta(0.5, 512))
     step = 1e-6 * p
@@ -166,13 +166,13 @@ def test_slopes_of_weightings_match_differences():
 
 def test_studies_have_a_panel_an_alpha_and_ticks_at_sizes():
     table = pd.DataFrame({"n": [100, 1000] * 2, "alpha": [0.5, 0.5, 1, 1], "bias": [1.0, 2, 3, 4]})
-    axes = figures.convergence(table.assign(estimator="a"), "bias", "|bias|")
+    axes = figures.theory.convergence(table.assign(estimator="a"), "bias", "|bias|")
     assert [ax.get_title() for ax in axes] == ["α = 0.5", "α = 1"]
     assert [label.get_text() for label in axes[0].get_xticklabels()] == ["100", "1,000"]
 
 
 def test_reward_curves_show_the_papers_alphas_and_shannons_on_two_scales():
-    left, right = figures.reward_curves([0.5, 2.0], 512)
+    left, right = figures.rewards.curves([0.5, 2.0], 512)
     assert (left.get_yscale(), right.get_yscale()) == ("linear", "log")
     for ax in (left, right):
         *behavioral, shannon = ax.lines
@@ -184,7 +184,7 @@ def test_reward_curves_show_the_papers_alphas_and_shannons_on_two_scales():
 
 
 def test_reward_surface_has_its_peaks_where_they_are():
-    ax = figures.reward_surface((0.1, 5.0), 512)
+    ax = figures.rewards.surface((0.1, 5.0), 512)
     distance, alpha = ax.lines[0].get_data()
     assert alpha.min() > 1
     assert np.interp(2.0, alpha, distance) == pytest.approx(91.8, rel=0.05)
@@ -193,7 +193,7 @@ def test_reward_surface_has_its_peaks_where_they_are():
 def test_reward_panels_have_shannons_reward_in_each():
     rows = [(p, "renyi", q, r, q * r) for p in "ab" for q in (0.5, 2.0) for r in (1.0, 10.0)]
     columns = ["panel", "objective", "parameter", "distance", "reward"]
-    axes = figures.reward_panels(pd.DataFrame(rows, columns=columns))
+    axes = figures.rewards.panels(pd.DataFrame(rows, columns=columns))
     assert [ax.get_title() for ax in axes] == ["a", "b"]
     assert [line.get_label() for line in axes[0].lines] == ["RE q = 0.5", "RE q = 2", "SE"]
     assert axes[1].lines[0].get_ydata().tolist() == [0.5, 5.0]
@@ -201,7 +201,7 @@ def test_reward_panels_have_shannons_reward_in_each():
 
 def test_reward_scales_mark_both_ends_with_the_familys_marker():
     columns = ["objective", "parameter", "low", "high"]
-    ax = figures.reward_scales(pd.DataFrame([("behavioral", 0.5, 0.1, 0.3)], columns=columns))
+    ax = figures.rewards.scales(pd.DataFrame([("behavioral", 0.5, 0.1, 0.3)], columns=columns))
     bar, high, low = ax.lines
     assert bar.get_ydata().tolist() == [0.1, 0.3]
     assert (high.get_ydata(), low.get_ydata(), high.get_marker()) == ([0.3], [0.1], "o")
@@ -209,7 +209,7 @@ def test_reward_scales_mark_both_ends_with_the_familys_marker():
 
 def test_exact_and_simplified_side_by_side():
     table = pd.DataFrame({"d": [1, 1, 24], "alpha": [1.0, 2.0, 1.0], "exact": -1.0})
-    axes = figures.exact_and_simplified(table.assign(simplified=2.0))
+    axes = figures.rewards.exact_and_simplified(table.assign(simplified=2.0))
     assert [ax.get_title() for ax in axes] == ["d = 1", "d = 24"]
     exact, simplified = axes[0].lines
     assert (exact.get_ydata()[0], simplified.get_ydata()[0]) == (-1, 2)
@@ -218,7 +218,7 @@ def test_exact_and_simplified_side_by_side():
 def test_reward_map_rings_the_best_paid_tenth():
     distance = np.arange(1.0, 101)
     states = StateMap(np.stack([distance, 0 * distance], 1), distance, "a source")
-    below, above = figures.reward_map(states, [0.5, 5.0], 2)
+    below, above = figures.rewards.on_states(states, [0.5, 5.0], 2)
     assert below.collections[1].get_offsets()[:, 0].min() == 91  # the most novel
     assert above.collections[1].get_offsets()[:, 0].max() == 10  # beyond the peak nothing pays
 

@@ -50,7 +50,7 @@ def synthetic(tasks=TASKS, learners=("td3", "cql"), objectives=OBJECTIVES, seeds
 
 
 def test_returns_show_means_every_seed_and_baselines_in_the_order_of_objectives():
-    axes = figures.returns(results.final(synthetic()), online={"walker_stand": 900.0})
+    axes = figures.offline.returns(results.final(synthetic()), online={"walker_stand": 900.0})
     assert axes.shape == (2, 2)
     assert [ax.get_title() for ax in axes[0]] == ["Walker stand, TD3", "Walker stand, CQL"]
     ax = axes[0, 0]
@@ -66,13 +66,13 @@ def test_returns_show_means_every_seed_and_baselines_in_the_order_of_objectives(
 
 
 def test_whiskers_are_one_standard_deviation():
-    (ax,) = figures.returns(results.final(synthetic(("walker_run",), ("td3",))))[0]
+    (ax,) = figures.offline.returns(results.final(synthetic(("walker_run",), ("td3",))))[0]
     low, high = ax.containers[1].errorbar.get_children()[0].get_segments()[0][:, 1]
     assert (high - low) / 2 == pytest.approx(np.std([120, 130, 140], ddof=1))
 
 
 def test_averages_are_over_datasets_not_over_policies():
-    ax = figures.averages(results.final(synthetic()))[1, 0]
+    ax = figures.offline.averages(results.final(synthetic()))[1, 0]
     assert [bar.get_height() for bar in ax.patches] == [430, 180, 330]
     labels = [label.get_text() for label in ax.get_xticklabels()]
     assert labels == ["SE", "BE", "RE"]
@@ -81,19 +81,21 @@ def test_averages_are_over_datasets_not_over_policies():
 def test_a_policy_that_diverged_has_no_dot():
     table = results.final(synthetic(("walker_run",), ("td3",), [("shannon", None)]))
     table.loc[table["algorithm"].eq("td3") & table["seed"].eq(0), "return"] = np.nan
-    (ax,) = figures.returns(table)[0]
+    (ax,) = figures.offline.returns(table)[0]
     assert [bar.get_height() for bar in ax.patches] == [135]
 
 
 def test_learning_curves_show_every_seed_and_their_mean():
-    axes = figures.learning_curves(synthetic(("walker_stand",), ("td3",), [("shannon", None)]))
+    axes = figures.offline.learning_curves(
+        synthetic(("walker_stand",), ("td3",), [("shannon", None)])
+    )
     *seeds, mean, zero, uniform = (line.get_ydata() for line in axes[0, 0].lines)
     np.testing.assert_array_equal(mean, np.mean(seeds, 0))
     assert (zero[0], uniform[0]) == (50, 60)
 
 
 def test_sensitivity_has_a_line_a_family_over_the_papers_grid():
-    ax = figures.sensitivity(results.final(synthetic()))[1, 0]
+    ax = figures.offline.sensitivity(results.final(synthetic()))[1, 0]
     lines = {line.get_label(): line for line in ax.lines}
     assert lines["BE, α"].get_ydata().tolist() == [130, 230]
     ticks = [label.get_text() for label in ax.get_xticklabels()]
@@ -108,7 +110,7 @@ def test_ablations_compare_conditions_task_by_task():
         "20 updates": results.final(table),
         "10 updates": table[learnt & (table.step == 10)],
     }
-    axes = figures.ablation(conditions)
+    axes = figures.offline.ablation(conditions)
     assert [bar.get_height() for bar in axes[1, 1].patches] == [130, 120]
     assert {line.get_label() for line in axes[1, 1].lines} >= set(results.BASELINES)
 
@@ -116,25 +118,25 @@ def test_ablations_compare_conditions_task_by_task():
 def test_the_matrix_of_improvement_is_written_in_its_cells():
     table = synthetic(learners=("td3",))
     matrix = results.improvement(table[~table["algorithm"].isin(results.BASELINES)], "dataset")
-    ax = figures.improvement(matrix)
+    ax = figures.offline.improvement(matrix)
     assert {text.get_text() for text in ax.texts} == {"0.00", "1.00"}
 
 
 def test_an_online_reference_of_any_task_is_in_the_legend():
     table = results.final(synthetic())
-    axes = figures.returns(table, {table["task"].iloc[-1]: 500.0})
+    axes = figures.offline.returns(table, {table["task"].iloc[-1]: 500.0})
     names = [text.get_text() for text in axes[0, -1].get_legend().get_texts()]
     assert names.count("trained online") == 1
 
 
 def test_labels_show_every_episode():
     table = pd.DataFrame({"dataset": "a", "task": ["walk"] * 3 + ["run"], "return": [1, 2, 3, 9.0]})
-    ax = figures.labels(table.assign(objective="behavioral", parameter=0.5))
+    ax = figures.offline.labels(table.assign(objective="behavioral", parameter=0.5))
     assert sorted(np.concatenate([c.get_offsets()[:, 1] for c in ax.collections])) == [1, 2, 3, 9]
 
 
 def test_table_1_has_the_best_beside_the_means():
-    html = figures.table_1(results.table_1(synthetic())).to_html()
+    html = figures.offline.table_1(results.table_1(synthetic())).to_html()
     for words in ("best over everything", "mean of finals", "best mean", "policies", "BE", "SE"):
         assert words in html
     assert "440" in html  # the best seed's last return

@@ -32,7 +32,7 @@ def labels(ax):
 
 def test_every_dataset_has_a_bar_and_every_learner_seed_a_dot(found):
     rows = report.policies(found.tables, "td3")
-    axes = figures.dataset_returns(rows, found.tables.baselines)
+    axes = figures.report.dataset_returns(rows, found.tables.baselines)
     own = rows[rows["task"] == "walker_walk"]
     assert axes[1].get_title() == "Walker walk"
     assert len(axes[1].patches) == own["dataset"].nunique()
@@ -46,7 +46,9 @@ def test_every_dataset_has_a_bar_and_every_learner_seed_a_dot(found):
 
 
 def test_recipes_stand_in_the_one_order(found):
-    axes = figures.dataset_returns(report.policies(found.tables, "td3"), found.tables.baselines)
+    axes = figures.report.dataset_returns(
+        report.policies(found.tables, "td3"), found.tables.baselines
+    )
     shown = [label.get_text() for label in axes[-1].get_xticklabels()]
     assert shown[:3] == ["SE", "BE α = 0.2", "BE α = 0.5"]
     assert shown[-4:] == ["random actions", *(f"BE α = {a}, rms" for a in (0.5, 2, 5))]
@@ -54,7 +56,7 @@ def test_recipes_stand_in_the_one_order(found):
 
 def test_curves_have_their_intervals_their_datasets_and_shannon_entropy(found):
     means = report.means(found.cells)
-    axes = figures.parameter_curves(found.units, means, found.tables.baselines)
+    axes = figures.report.parameter_curves(found.units, means, found.tables.baselines)
     assert axes.shape == (2, 2)
     ticks = [[label.get_text() for label in ax.get_xticklabels()] for ax in axes[1]]
     assert ticks == [
@@ -73,35 +75,37 @@ def test_curves_have_their_intervals_their_datasets_and_shannon_entropy(found):
 def test_without_repeated_datasets_curves_have_no_intervals():
     single = report.study(synthetic.tables(datasets=synthetic.grid(repeated=1)))
     means = report.means(single.cells)
-    axes = figures.parameter_curves(single.units, means, single.tables.baselines)
+    axes = figures.report.parameter_curves(single.units, means, single.tables.baselines)
     assert axes[0, 0].containers[0][2] == ()
 
 
 def test_spreads_show_both_sources(found):
     table = report.spreads(found.cells)
-    ax = figures.spreads(table)
+    ax = figures.report.spreads(table)
     assert labels(ax) == ["between datasets", "between learner seeds"]
     shown = np.concatenate([line.get_xdata() for line in ax.lines if line.get_marker() in "os"])
     assert sorted(shown) == pytest.approx(sorted(table["sd"]))
-    figures.spreads(table.assign(low=np.nan, high=np.nan))  # without intervals it is drawn too
+    figures.report.spreads(
+        table.assign(low=np.nan, high=np.nan)
+    )  # without intervals it is drawn too
 
 
 def test_advantages_whose_interval_leaves_zero_out_stand_out(found):
     rows = pd.DataFrame({"where": "walker_walk", "name": ["BE over SE", "BE over SMM"]})
     rows = rows.assign(value=[10.0, 90.0], low=[-20.0, 30.0], high=[40.0, 150.0])
-    (ax,) = figures.advantages(rows)
+    (ax,) = figures.report.advantages(rows)
     colors = [line.get_color() for line in ax.lines if line.get_marker() == "o"]
     assert colors == ["0.35", figures.style.ACCENT]
-    assert len(figures.advantages(found.advantages)) == 2
+    assert len(figures.report.advantages(found.advantages)) == 2
 
 
 def test_with_one_dataset_there_is_nothing_to_compare_and_all_is_drawn():
     few = report.study(synthetic.tables(datasets=[{"objective": "behavioral"}]))
     assert few.advantages.empty
-    figures.advantages(few.advantages)
-    figures.spreads(report.spreads(few.cells))
-    figures.parameter_curves(few.units, report.means(few.cells), few.tables.baselines)
-    figures.coverage_returns(few.units, few.tables.baselines)
+    figures.report.advantages(few.advantages)
+    figures.report.spreads(report.spreads(few.cells))
+    figures.report.parameter_curves(few.units, report.means(few.cells), few.tables.baselines)
+    figures.report.coverage_returns(few.units, few.tables.baselines)
     assert set(report.captions(few)) == {
         "returns",
         "advantages",
@@ -112,7 +116,7 @@ def test_with_one_dataset_there_is_nothing_to_compare_and_all_is_drawn():
 
 
 def test_coverage_and_returns_have_a_dot_a_dataset_and_baselines(found):
-    axes = figures.coverage_returns(found.units, found.tables.baselines)
+    axes = figures.report.coverage_returns(found.units, found.tables.baselines)
     plain = found.units.query("task == 'walker_stand' and label == ''")
     drawn = [line for line in axes[0].lines if line.get_marker() not in ("None", None)]
     assert len(drawn) == len(plain)
@@ -130,11 +134,13 @@ def test_a_domain_of_fewer_recipes_has_panels_of_its_own():
         datasets=[*synthetic.grid(), *long, *bodies], tasks=("walker_walk", "quadruped_walk")
     )
     both = report.study(made)
-    axes = figures.dataset_returns(report.policies(made, "td3"), made.baselines)
+    axes = figures.report.dataset_returns(report.policies(made, "td3"), made.baselines)
     assert [len(ax.patches) for ax in axes] == [27, 4]
     assert "SE, long" in [label.get_text() for label in axes[-1].get_xticklabels()]
-    panels = figures.parameter_curves(both.units, report.means(both.cells), made.baselines)
+    panels = figures.report.parameter_curves(both.units, report.means(both.cells), made.baselines)
     assert [[ax.get_visible() for ax in row] for row in panels] == [[True, True], [True, False]]
     assert panels[0, 0].get_position().width > panels[0, 1].get_position().width
-    dots_a_task = [len(ax.lines) for ax in figures.coverage_returns(both.units, made.baselines)]
+    dots_a_task = [
+        len(ax.lines) for ax in figures.report.coverage_returns(both.units, made.baselines)
+    ]
     assert dots_a_task == [23 + 2, 4 + 2], "plain datasets, and two baselines"

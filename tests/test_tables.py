@@ -110,7 +110,9 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("kind", REFUSED)
-@pytest.mark.parametrize("function", [results.summary, results.table_1, figures.learning_curves])
+@pytest.mark.parametrize(
+    "function", [results.summary, results.table_1, figures.offline.learning_curves]
+)
 def test_tables_that_say_nothing_certain_are_refused_in_words(kind, function):
     change, words = REFUSED[kind]
     with pytest.raises(ValueError, match=words):
@@ -145,11 +147,11 @@ def drawn():
 
 
 FIGURES = {
-    "returns": lambda t: figures.returns(results.final(t)),
-    "averages": lambda t: figures.averages(t[t["step"].astype(float) != 10]),
-    "ablation": lambda t: figures.ablation({"a": t[t["step"].astype(float) != 10]}),
-    "sensitivity": lambda t: figures.sensitivity(results.best(t)),
-    "learning curves": figures.learning_curves,
+    "returns": lambda t: figures.offline.returns(results.final(t)),
+    "averages": lambda t: figures.offline.averages(t[t["step"].astype(float) != 10]),
+    "ablation": lambda t: figures.offline.ablation({"a": t[t["step"].astype(float) != 10]}),
+    "sensitivity": lambda t: figures.offline.sensitivity(results.best(t)),
+    "learning curves": figures.offline.learning_curves,
 }
 
 
@@ -163,7 +165,7 @@ def test_figures_show_the_evaluations_and_not_the_table(kind, name, drawn):
 
 
 def test_bars_are_of_policies():
-    for figure in (figures.returns, figures.averages, figures.sensitivity):
+    for figure in (figures.offline.returns, figures.offline.averages, figures.offline.sensitivity):
         with pytest.raises(ValueError, match=r"row a policy, as results.final .* got several of"):
             figure(made_up())
 
@@ -172,10 +174,10 @@ def test_lines_follow_their_axis(drawn):
     x = np.array([3.0, 1.0, 2.0])
     table = pd.DataFrame({"m": x, "entropy": x, "alpha": 0.5, "n_outcomes": 4}, index=[0, 0, 1])
     for change in (lambda t: t, lambda t: t[::-1]):
-        (line, _) = figures.uniform_on_part(change(table)).lines
+        (line, _) = figures.theory.uniform_on_part(change(table)).lines
         assert line.get_xdata().tolist() == [0.25, 0.5, 0.75]
     with pytest.raises(ValueError, match="must have the columns m, got entropy"):
-        figures.uniform_on_part(table.drop(columns="m"))
+        figures.theory.uniform_on_part(table.drop(columns="m"))
 
 
 @pytest.fixture
@@ -212,12 +214,12 @@ def test_correlations_are_over_recipes_and_not_over_rows(kind, measured, returns
     pd.testing.assert_frame_equal(found, expected)
     twice = coverage.rank_correlations(measured, pd.concat([returns, returns[:3]]))
     pd.testing.assert_frame_equal(twice, expected)
-    assert len(figures.coverage_measures(change(measured))) == 2
+    assert len(figures.coverage.measures(change(measured))) == 2
 
 
 def test_datasets_of_two_domains_have_equal_names_and_are_not_mixed(measured, returns):
     both = pd.concat([measured, measured.assign(shannon=0.0)])
-    for function in (lambda t: coverage.rank_correlations(t, returns), figures.coverage_measures):
+    for function in (lambda t: coverage.rank_correlations(t, returns), figures.coverage.measures):
         with pytest.raises(ValueError, match="one shannon for dataset rnd-0-s0, got"):
             function(both)
     with pytest.raises(ValueError, match="one return for task walker_walk, algorithm td3, dataset"):

@@ -1,103 +1,11 @@
 """Figures: tables and arrays in, matplotlib Axes out; one function a figure."""
 
-from belib.figures.collection import (
-    collection_curves,
-    frame_strip,
-    objective_curves,
-    state_histograms,
-    torso_map,
-)
-from belib.figures.coverage import (
-    coverage_maps,
-    coverage_measures,
-    time_maps,
-    volumetric_curves,
-)
-from belib.figures.offline import (
-    ablation,
-    averages,
-    improvement,
-    labels,
-    learning_curves,
-    returns,
-    sensitivity,
-    table_1,
-)
-from belib.figures.report import (
-    advantages,
-    coverage_returns,
-    dataset_returns,
-    parameter_curves,
-    spreads,
-)
-from belib.figures.rewards import (
-    exact_and_simplified,
-    reward_curves,
-    reward_map,
-    reward_panels,
-    reward_scales,
-    reward_surface,
-)
-from belib.figures.style import (
-    caption,
-    objective_color,
-    objective_label,
-    objective_marker,
-    objective_order,
-    use_style,
-)
-from belib.figures.theory import (
-    bernoulli_entropies,
-    convergence,
-    entropies_by_parameter,
-    estimator_bars,
-    perceived_normal,
-    running_estimates,
-    uniform_on_part,
-    weighting_slopes,
-)
-
-__all__ = [
-    "ablation",
-    "advantages",
-    "averages",
-    "bernoulli_entropies",
-    "caption",
-    "collection_curves",
-    "convergence",
-    "coverage_maps",
-    "coverage_measures",
-    "coverage_returns",
-    "dataset_returns",
-    "entropies_by_parameter",
-    "estimator_bars",
-    "exact_and_simplified",
-    "frame_strip",
-    "improvement",
-    "labels",
-    "learning_curves",
-    "objective_color",
-    "objective_curves",
-    "objective_label",
-    "objective_marker",
-    "objective_order",
-    "parameter_curves",
-    "perceived_normal",
-    "returns",
-    "reward_curves",
-    "reward_map",
-    "reward_panels",
-    "reward_scales",
-    "reward_surface",
-    "running_estimates",
-    "sensitivity",
-    "spreads",
-    "state_histograms",
-    "table_1",
-    "time_maps",
-    "torso_map",
-    "uniform_on_part",
-    "use_style",
-    "volumetric_curves",
-    "weighting_slopes",
-]
+from belib.figures import collection as collection
+from belib.figures import coverage as coverage
+from belib.figures import offline as offline
+from belib.figures import report as report
+from belib.figures import rewards as rewards
+from belib.figures import style as style
+from belib.figures import theory as theory
+from belib.figures.style import caption as caption
+from belib.figures.style import use_style as use_style

@@ -31,7 +31,7 @@ _TORSO = {
 _FIRST_COORDINATES = ((0, 0.0, "first coordinate"), (1, 0.0, "second coordinate"))
 
 
-def collection_curves(metrics: pd.DataFrame, domain: str) -> np.ndarray:
+def curves(metrics: pd.DataFrame, domain: str) -> np.ndarray:
     """What the agent was paid, in what unit, and what each task would have paid, by episode.
 
     Args:
@@ -71,13 +71,13 @@ def _show_zero(ax: Axes) -> None:
         ax.set_ylim(min(0, low), max(0, high))
 
 
-def objective_curves(
+def objectives(
     metrics: Sequence[pd.DataFrame], configs: Sequence[PretrainConfig], tasks: Sequence[str]
 ) -> np.ndarray:
     """What each task would have paid the collectors of several objectives: Axes for each task.
 
     Args:
-        metrics: a table for each dataset, as for `collection_curves`.
+        metrics: a table for each dataset, as for `curves`.
         configs: theirs, in the same order.
         tasks: `walker_stand`, ...
     """
@@ -139,7 +139,7 @@ def state_histograms(dataset: Dataset, reference: Dataset) -> np.ndarray:
     return axes
 
 
-def torso_map(dataset: Dataset, reference: Dataset | None = None) -> np.ndarray:
+def torso(dataset: Dataset, reference: Dataset | None = None) -> np.ndarray:
     """Where the torso went: every tenth state, a colour an episode from first (light) to last.
 
     Args:

@@ -24,7 +24,7 @@ _THOUSANDS = StrMethodFormatter("{x:,.0f}")
 _SCALINGS = {"none": "raw observations", "robust": "robustly scaled"}
 
 
-def coverage_maps(embedding: Embedding) -> np.ndarray:
+def maps(embedding: Embedding) -> np.ndarray:
     """A panel a dataset in its objective's colour, all datasets' points light grey behind.
 
     Returns the Axes, with equal limits: the maps of one joint fit.
@@ -61,7 +61,7 @@ def time_maps(embedding: Embedding, *, episodes: int = 3) -> np.ndarray:
     return axes
 
 
-def volumetric_curves(table: pd.DataFrame) -> np.ndarray:
+def volumetric(table: pd.DataFrame) -> np.ndarray:
     """Radius of the ball around the states so far, over the largest of all: a panel a scaling.
 
     Args:
@@ -93,7 +93,7 @@ def volumetric_curves(table: pd.DataFrame) -> np.ndarray:
     return axes
 
 
-def coverage_measures(measured: pd.DataFrame) -> np.ndarray:
+def measures(measured: pd.DataFrame) -> np.ndarray:
     """A panel a measure, a dot a dataset with 1.96 standard errors to both sides where there are.
 
     Args:

@@ -23,7 +23,7 @@ from belib.statemap import StateMap
 from belib.weighting import prelec_beta
 
 
-def reward_curves(alphas: Sequence[float], n_outcomes: int) -> NDArray:
+def curves(alphas: Sequence[float], n_outcomes: int) -> NDArray:
     """The reward over the distance for all alphas of a range, SE dotted: two Axes.
 
     The paper's appendix figure ("BE Reward Function Visualization"), beta conditioned on
@@ -48,7 +48,7 @@ def reward_curves(alphas: Sequence[float], n_outcomes: int) -> NDArray:
     return axes
 
 
-def reward_surface(alphas: tuple[float, float], n_outcomes: int) -> Axes:
+def surface(alphas: tuple[float, float], n_outcomes: int) -> Axes:
     """The reward as a function of (distance, alpha), with the peak beyond which it falls.
 
     Args:
@@ -75,7 +75,7 @@ def reward_surface(alphas: tuple[float, float], n_outcomes: int) -> Axes:
     return ax
 
 
-def reward_panels(table: pd.DataFrame, *, limits: tuple[float, float] = (1e-5, 1e4)) -> NDArray:
+def panels(table: pd.DataFrame, *, limits: tuple[float, float] = (1e-5, 1e4)) -> NDArray:
     """Rewards over the distance, both logarithmic: Axes a panel, with SE dotted in each.
 
     Args:
@@ -101,7 +101,7 @@ def reward_panels(table: pd.DataFrame, *, limits: tuple[float, float] = (1e-5, 1
     return axes[0]
 
 
-def reward_scales(table: pd.DataFrame) -> Axes:
+def scales(table: pd.DataFrame) -> Axes:
     """From what to what each objective pays between two distances: a bar of a logarithmic axis.
 
     Args:
@@ -144,7 +144,7 @@ def exact_and_simplified(table: pd.DataFrame) -> NDArray:
     return axes[0]
 
 
-def reward_map(states: StateMap, alphas: Sequence[float], n_outcomes: int) -> NDArray:
+def on_states(states: StateMap, alphas: Sequence[float], n_outcomes: int) -> NDArray:
     """A dataset's states, coloured by the reward each would earn, the top decile ringed.
 
     Axes for each alpha; the colour is the share of the highest reward of the panel.

@@ -44,6 +44,7 @@ class ActorCritic(nn.Module):
         super().__init__()
         keep_freed_memory()
         self.config = configs[0]
+        self.precision = self.config.precision  # an engine decides what `auto` is
         self.streams = Streams([config.seed for config in configs], "agent")
         sizes = (self.streams, obs_dim, action_dim, self.config.hidden_dim)
         self.action_dim = action_dim
@@ -56,7 +57,7 @@ class ActorCritic(nn.Module):
         """The optimiser of a network."""
         return Adam(network.parameters(), self.config.learning_rate)
 
-    # Narrower than Module's: learners are moved, and their precision is the config's.
+    # Narrower than Module's: learners are moved, and their precision is the engine's.
     def to(self, device: torch.device) -> Self:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Move everything: networks, moments, and where random numbers are needed."""
         super().to(device)
@@ -90,8 +91,8 @@ class ActorCritic(nn.Module):
         return metrics
 
     def products(self) -> AbstractContextManager:
-        """The config's precision of the networks' products, to be entered around them."""
-        return products(self.config.precision, self.streams.device)
+        """The precision of the networks' products, to be entered around them."""
+        return products(self.precision, self.streams.device)
 
     def critic_loss(self, batch: Batch) -> tuple[Tensor, Metrics]:
         """Both critics' squared errors to r + discount min Q'(s', a'), a' a noisy policy action."""
@@ -144,6 +145,7 @@ class ActorCritic(nn.Module):
     def state(self) -> dict:
         """Networks, optimisers and streams, in tensors and plain numbers."""
         return {
+            "precision": self.precision,
             "networks": self.state_dict(),
             "optimizers": {name: each.state() for name, each in self.optimizers.items()},
             "streams": self.streams.state(),
@@ -151,6 +153,7 @@ class ActorCritic(nn.Module):
 
     def restore(self, state: dict) -> None:
         """Continue from `state()`."""
+        self.precision = state["precision"]
         self.load_state_dict(state["networks"])
         for name, optimizer in self.optimizers.items():
             optimizer.restore(state["optimizers"][name])

@@ -47,6 +47,8 @@ class Engine:
     ):
         self.device = device or machine.device()
         self.learner, self.replay, self.draws = learner.to(self.device), replay, draws
+        if learner.precision == "auto":
+            learner.precision = machine.fastest_precision()
         replay.to(self.device)
         self.batch_size = batch_size
         self._tape = Tape(learner.streams)

@@ -66,7 +66,7 @@ def fastest_float32() -> str:
 
 @functools.cache
 def fastest_precision() -> str:
-    """What `precision: auto` stands for here, tried once a process in about 50 ms.
+    """Return what an engine takes for `precision: auto`, measured once a process in about 50 ms.
 
     `bfloat16` on cards that have it, and on CPUs where its products, conversions from float32
     included, are right to its 8 binary digits and 1.3 times as fast as float32's; else `float32`.

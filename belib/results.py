@@ -18,11 +18,13 @@ from belib.statistics import bootstrap, interquartile_mean, probability_of_impro
 
 COLUMNS = ("domain", "task", "dataset", "objective", "parameter", "algorithm", "seed", "step")
 COLUMNS += ("return", "episodes", "upright", "status", "scale", "data_scale", "revision")
+COLUMNS += ("precision",)
 """`return` is the mean over `episodes` evaluation episodes of the mean action; `upright` is the
 share of their starts with an upright torso; `seed` is the learner's; `status` is `ok`, or
-`diverged` with a `return` that is missing; `scale` is the learner's, `data_scale` its dataset's."""
+`diverged` with a `return` that is missing; `scale` is the learner's, `data_scale` its dataset's;
+`precision` is that of the networks' products, missing for baselines."""
 
-TEXT = ("domain", "task", "dataset", "objective", "algorithm", *COLUMNS[-4:])
+TEXT = ("domain", "task", "dataset", "objective", "algorithm", *COLUMNS[-5:])
 """The columns of text, also where a name or a revision consists of digits."""
 
 ONLINE = "online.csv"
@@ -80,6 +82,7 @@ def row(
         "scale": config.scale,
         "data_scale": None if collected is None else collected.scale,
         "revision": revision,
+        "precision": None,
         **changes,
     }
 
@@ -99,10 +102,10 @@ def write(path: Path, table: pd.DataFrame) -> None:
 def read(*files: Path) -> pd.DataFrame:
     """The rows of files `results.csv` or `online.csv`; ValueError that names one of anything else.
 
-    A file has none before the first evaluation. Those of early versions have no `status` and
-    `upright`, which are missing then.
+    A file has none before the first evaluation. Those of early versions have no `status`,
+    `upright` and `precision`, which are missing then.
     """
-    needed = [name for name in COLUMNS if name not in ("status", "upright")]
+    needed = [name for name in COLUMNS if name not in ("status", "upright", "precision")]
     table = tables.read_csv(*files, text=TEXT, empty=True, others=needed, **KINDS)
     return table.reindex(columns=[*COLUMNS, *(name for name in table if name not in COLUMNS)])
 

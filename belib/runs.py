@@ -21,6 +21,8 @@ from belib.config import OfflineConfig, PretrainConfig
 Config = PretrainConfig | OfflineConfig
 
 CHECKPOINT = "checkpoint.pt"
+FORMAT = 2
+"""Of checkpoints: a number that grows with each change of what a state holds."""
 CONFIG = "config.yaml"
 LOCK = ".lock"
 
@@ -36,7 +38,8 @@ def check_members(configs: Sequence[Config]) -> None:
 def check_folders(folders: Sequence[Path], configs: Sequence[Config]) -> None:
     """Refuse folders that another configuration made; ValueError says which fields differ.
 
-    `num_steps` may differ: a larger one continues the run.
+    `num_steps` may differ: a larger one continues the run. `precision: auto` continues a run of any
+    precision, in the precision that it began with.
     """
     if len(set(folders)) < len(folders):
         raise ValueError(f"members of one run need different folders, got {_names(folders)}")
@@ -44,7 +47,8 @@ def check_folders(folders: Sequence[Path], configs: Sequence[Config]) -> None:
         if not (folder / CONFIG).exists():
             continue
         found = type(config).from_yaml(folder / CONFIG)
-        names = _differing(found, config, ignore=("num_steps",))
+        free = ("num_steps", *(["precision"] if config.precision == "auto" else []))
+        names = _differing(found, config, ignore=free)
         if names:
             pairs = [f"{n}: {getattr(found, n)} there, {getattr(config, n)} here" for n in names]
             raise ValueError(
@@ -133,7 +137,7 @@ class Saved(NamedTuple):
 def save_checkpoint(folders: Sequence[Path], state: dict[str, Any]) -> Saved:
     """Replace the run's checkpoint by `state`, of tensors and plain values; says what it cost."""
     begin, file = time.monotonic(), folders[0] / CHECKPOINT
-    state = _on_cpu({**state, "members": _names(folders)})
+    state = _on_cpu({**state, "members": _names(folders), "format": FORMAT})
     paths.write_atomic(file, lambda opened: torch.save(state, opened))
     return Saved(file.stat().st_size, time.monotonic() - begin)
 
@@ -186,6 +190,11 @@ def _read(file: Path) -> dict[str, Any]:
     kinds = {"members": list, "step": int}
     if not isinstance(state, dict) or any(type(state.get(key)) is not kinds[key] for key in kinds):
         raise ValueError(f"{file} must be a run's checkpoint with its members and step")
+    if state.get("format") != FORMAT:
+        raise ValueError(
+            f"{file} must be a checkpoint of format {FORMAT}, got {state.get('format', 1)}: "
+            "continue the run with the version of belib that began it, or choose another runs_dir"
+        )
     return state
 
 

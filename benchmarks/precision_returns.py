@@ -6,6 +6,7 @@ difference, and the difference's bootstrap interval, which holds 0 where nothing
 """
 
 import argparse
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -36,15 +37,16 @@ if __name__ == "__main__":
     options = parser.parse_args()
     head = provenance("torch")
     collected = PretrainConfig.at_scale(options.scale)
-    pretrain(collected, runs_dir=options.runs_dir)
     rows, shared = [], {"task": options.task, "dataset": collected.dataset}
     for algorithm in options.algorithms:
         found = {}
         for precision in PRECISIONS:
             named = {**shared, "algorithm": algorithm, "precision": precision}
             named["num_steps"] = options.num_steps
+            runs_dir = Path(options.runs_dir) / precision  # of which a path says nothing else
+            pretrain(collected, runs_dir=runs_dir)
             configs = [OfflineConfig.at_scale(options.scale, seed=s, **named) for s in range(5)]
-            table = train_offline(configs, runs_dir=options.runs_dir)
+            table = train_offline(configs, runs_dir=runs_dir)
             found[precision] = results.final(table)["return"].to_numpy()
         low, high = difference(*found.values())
         row = {"algorithm": algorithm, **shared, "scale": options.scale, "seeds": 5}

@@ -68,7 +68,8 @@ def tables(
                     learnt = OfflineConfig(dataset=config.dataset, scale="synthetic", **known)
                     for step in steps:
                         found = np.array([round(value * step / steps[-1], 2)])
-                        row = results.row(learnt, config, step, found, "none", algorithm=learner)
+                        named = {"algorithm": learner, "precision": "float32"}
+                        row = results.row(learnt, config, step, found, "none", **named)
                         rows.append(row)
     offline = pd.DataFrame(rows)
     described = pd.DataFrame([_described(config) for config in configs])

@@ -197,6 +197,7 @@ def test_tasks_are_learnt_online_in_lockstep_and_found_again(small_pretrain, tmp
     tables = [pd.read_csv(folder / "online.csv") for folder in folders]
     assert [table["task"].item() for table in tables] == ["walker_run", "walker_stand"]
     assert [table["step"].item() for table in tables] == [1200, 1200]
+    assert [table["precision"].item() for table in tables] == ["float32", "float32"]
     returns = {table["task"].item(): table["return"].item() for table in tables}
     assert results.online(tmp_path, "test") == pytest.approx(returns)
     assert results.online(tmp_path, "paper") == {}

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import yaml
 
-from belib import machine, paths
+from belib import paths
 from belib.config import (
+    PRECISIONS,
     OfflineConfig,
     PretrainConfig,
     check_parameters,
@@ -321,12 +322,10 @@ def test_an_entry_stands_for_all_combinations_of_its_lists():
     assert [c.seed for c in expand({"seeds": np.int64(2)}, PretrainConfig())] == [0, 1]
 
 
-def test_precision_auto_says_what_it_became(monkeypatch):
-    for found, variant in (("bfloat16", "td3-bfloat16"), ("float32", "td3")):
-        monkeypatch.setattr(machine, "fastest_precision", lambda found=found: found)
-        config = OfflineConfig(precision="auto")
-        assert config.precision == found
-        assert config.variant == variant
-        assert f"precision: {found}" in config.to_yaml()
+def test_precision_is_part_of_no_name():
+    for precision in PRECISIONS:
+        config = OfflineConfig(precision=precision)
+        assert (config.precision, config.variant) == (precision, "td3")
+        assert PretrainConfig(precision=precision).dataset == PretrainConfig().dataset
     with pytest.raises(ValueError, match="precision must be one of float32, tf32, bfloat16, auto"):
         OfflineConfig(precision="float16")

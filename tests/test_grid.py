@@ -205,10 +205,10 @@ def test_tasks_may_have_learners_of_their_own(own_grid):
 def test_a_learner_is_named_without_what_it_has_of_its_own(own_grid):
     jobs = own_grid(
         datasets=[{"objective": "random"}],
-        offline=[{"algorithm": "td3", "precision": "bfloat16"}, {"algorithm": "bc"}],
+        offline=[{"algorithm": "cql", "convention": "standard"}, {"algorithm": "bc"}],
     )
-    names = [job.name for job in grid.select(jobs, ["*/td3"])]
-    assert names == ["collect/walker/random-s0", "offline/walker/random-s0/td3-bfloat16"]
+    names = [job.name for job in grid.select(jobs, ["*/cql"])]
+    assert names == ["collect/walker/random-s0", "offline/walker/random-s0/cql-standard"]
 
 
 def test_a_target_chooses_its_jobs_and_what_they_need():

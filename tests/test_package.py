@@ -46,6 +46,11 @@ print(*sys.modules)
     assert not {"scipy.stats", "scipy.optimize", "scipy.spatial", "scipy.integrate"} & entropies
 
 
+@pytest.mark.parametrize("name", ["config", "results"])
+def test_settings_and_tables_cost_no_torch(name):
+    assert run(f"import sys, belib.{name}; print('torch' in sys.modules)") == "False\n"
+
+
 def test_a_module_comes_when_asked_for():
     assert belib.knn.__name__ == "belib.knn"
     with pytest.raises(AttributeError, match="has no attribute 'entropie'"):

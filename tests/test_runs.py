@@ -106,6 +106,7 @@ SPOILT = {
     "a web page": lambda file: file.write_text("<html>403 Forbidden</html>"),
     "a list": lambda file: torch.save([1, 2], file),
     "no members": lambda file: torch.save({"step": 3}, file),
+    "another format": lambda file: torch.save({"step": 3, "members": ["one"]}, file),
     "members of no list": lambda file: torch.save({"step": 3, "members": "one"}, file),
 }
 

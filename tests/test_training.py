@@ -90,6 +90,7 @@ def test_collection_by_hand(small_pretrain, tmp_path, capsys):
     metrics = pd.read_csv(folder / "metrics.csv")
     assert metrics["step"].tolist() == [1000, 2000]
     assert metrics["intrinsic_reward"].isna().tolist() == [True, False]  # no updates at first
+    assert datasets.read_card(folder)["precision"] == "float32"
     stand = datasets.task_rewards(datasets.load(folder), ["walker_stand"])
     assert metrics["return_walker_stand"].tolist() == pytest.approx([e.sum() for e in stand])
 
@@ -560,15 +561,28 @@ def test_an_offline_run_is_not_resumed_with_another_configuration(small_offline,
 
 
 @pytest.mark.parametrize("answer", ["float32", "bfloat16"])
-def test_whatever_precision_is_the_fastest_is_learnt_with(
-    small_offline, runs_dir, monkeypatch, answer
-):
+def test_the_fastest_precision_is_recorded_and_kept(small_offline, runs_dir, monkeypatch, answer):
+    """In results, not in names; a run goes on as it began where a machine would choose another."""
     monkeypatch.setattr(machine, "fastest_precision", lambda: answer)
-    config = small_offline(dataset="random-s0", precision="auto", num_steps=3)
+    config = small_offline(dataset="random-s0", precision="auto", num_steps=20)
     table = train_offline(config, runs_dir=runs_dir, progress=False)
-    assert table["status"].tolist() == ["ok"]
-    assert (runs_dir / "offline/walker/random-s0" / config.variant / "walker_stand-s0").is_dir()
-    assert config.variant == ("td3" if answer == "float32" else "td3-bfloat16")
+    assert (table["status"].item(), table["precision"].item()) == ("ok", answer)
+    folder = runs_dir / "offline/walker/random-s0/td3/walker_stand-s0"
+    assert "precision: auto" in (folder / "config.yaml").read_text()
+    other = "float32" if answer == "bfloat16" else "bfloat16"
+    monkeypatch.setattr(machine, "fastest_precision", lambda: other)
+    table = train_offline(replace(config, num_steps=30), runs_dir=runs_dir, progress=False)
+    assert table["precision"].tolist() == [answer, answer]
+    with pytest.raises(ValueError, match=f"precision: auto there, {other} here"):
+        train_offline(replace(config, precision=other), runs_dir=runs_dir)
+
+
+def test_auto_continues_a_run_of_a_given_precision(small_offline, runs_dir):
+    config = small_offline(dataset="random-s0", precision="tf32", num_steps=20)
+    train_offline(config, runs_dir=runs_dir, progress=False)
+    auto = replace(config, precision="auto", num_steps=30)
+    table = train_offline(auto, runs_dir=runs_dir, progress=False)
+    assert table["precision"].tolist() == ["tf32", "tf32"]
 
 
 @pytest.mark.parametrize("algorithm", ["bc", "cql", "crr", "td3_bc"])

@@ -7,7 +7,7 @@ wrong value, type or name is refused when the object is built, before any time i
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
-from belib import machine, paths
+from belib import paths
 from belib.config.checks import (
     AT_LEAST_ONE,
     AT_LEAST_TWO,
@@ -58,15 +58,10 @@ class LearnerConfig(Config):
     )
     precision: str = setting(
         "float32",
-        "of the networks' products; auto: bfloat16 where that is faster",
+        "of the networks' products; auto: the engine takes bfloat16 where that is faster",
         source="ours",
         rule=one_of(PRECISIONS),
     )
-
-    def __post_init__(self):
-        super().__post_init__()
-        if self.precision == "auto":  # so that files and tables say what was computed in
-            object.__setattr__(self, "precision", machine.fastest_precision())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -258,13 +253,14 @@ class OfflineConfig(LearnerConfig):
     def variant(self) -> str:
         """The algorithm and what is not its default, such as `cql-standard`, in tables and paths.
 
-        Numbers (weights, sizes) are not part of it: they belong in a `runs_dir` of their own.
+        Numbers (weights, sizes) and the precision are not part of it: runs that differ in them
+        need different `runs_dir`s.
         """
         choices = {"cql": ("convention", "soft_backup"), "crr": ("crr_weight",)}
-        named = (*choices.get(self.algorithm, ()), "precision")
         default = {item.name: item.default for item in fields(self)}
-        found = [name for name in named if getattr(self, name) != default[name]]
-        words = [name if name == "soft_backup" else getattr(self, name) for name in found]
+        names = choices.get(self.algorithm, ())
+        changed = [name for name in names if getattr(self, name) != default[name]]
+        words = [name if name == "soft_backup" else getattr(self, name) for name in changed]
         return "-".join((self.algorithm, *words))
 
 

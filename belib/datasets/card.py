@@ -18,15 +18,22 @@ from belib.envs import domain_tasks
 
 CARD = "card.json"
 
-# What the card says of its making, which nobody can compute again.
-_OF_ITS_MAKING = ("versions", "git_revision", "card_sha256")
+_NEEDED = ("num_steps", "steps", "episodes", "returns", "sha256")
+_NEEDED += ("versions", "git_revision", "card_sha256")
 
-_NEEDED = ("num_steps", "steps", "episodes", "returns", "sha256", *_OF_ITS_MAKING)
+# Entries that cannot be computed again from the files.
+_OF_ITS_MAKING = ("precision", "versions", "git_revision", "card_sha256")
 
 
-def write_card(folder: Path) -> dict[str, Any]:
-    """Compute a dataset's card from its files and configuration, write it and return it."""
+def write_card(folder: Path, *, precision: str | None = None) -> dict[str, Any]:
+    """Compute a dataset's card from its files and configuration, write it and return it.
+
+    Args:
+        folder: the dataset's.
+        precision: of the products of the agent that collected it, if that is known.
+    """
     card = _facts(load(folder))
+    card["precision"] = precision
     card["versions"] = {
         "python": platform.python_version(),
         **{name: version(name) for name in ("belib", "dm_control", "mujoco", "numpy", "torch")},

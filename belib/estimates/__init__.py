@@ -114,7 +114,8 @@ def _rates(configs: Sequence[runs.Config]) -> Rates:
     if torch.cuda.is_available():
         return card_rates()
     with fitting_threads(configs):
-        return calibrate(configs[0].precision)
+        precision = configs[0].precision
+        return calibrate(machine.fastest_precision() if precision == "auto" else precision)
 
 
 def _collection(configs: Sequence[PretrainConfig], rates: Rates) -> Estimate:

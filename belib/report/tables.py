@@ -99,7 +99,7 @@ def load(folder: str | Path) -> Tables:
             raise ValueError(f"{folder} must hold {', '.join(FILES)}, {name} is missing")
     provenance = paths.read_json(folder / FILES[3], _PROVENANCE)
     constant = {k: np.nan if v is None else v for k, v in provenance["constant"].items()}
-    varying = [name for name in results.COLUMNS if name not in constant]
+    varying = [name for name in results.COLUMNS if name not in {*constant, "precision"}]
     kinds = {kind: {*names} & {*varying} for kind, names in results.KINDS.items()}
     text = [*results.TEXT, "label", "intrinsic_reward_scale", "sha256"]
     read = partial(read_csv, text=text)
@@ -107,7 +107,7 @@ def load(folder: str | Path) -> Tables:
     described = read(folder / FILES[1], others=_KNOWN, **_DATASETS).fillna({"label": ""})
     measured = read(folder / FILES[2], **_COVERAGE)
     try:
-        return Tables(offline[list(results.COLUMNS)], described, measured, provenance)
+        return Tables(offline.reindex(columns=[*results.COLUMNS]), described, measured, provenance)
     except ValueError as error:
         raise ValueError(f"{folder}: {error}") from error
 

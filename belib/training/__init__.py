@@ -102,7 +102,7 @@ def _collect(group: Sequence[tuple[PretrainConfig, Path]], **options: Any) -> No
         if config.objective == "task":
             evaluate_online(config, folder)
         if episodes:
-            datasets.write_card(folder)
+            datasets.write_card(folder, precision=work.agent and work.agent.precision)
         else:
             print(
                 f"{folder.name}: no full episode was written in {configs[0].num_steps} steps. The "

@@ -3,6 +3,7 @@
 import functools
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -81,8 +82,8 @@ def kept_policy(
     config: type[LearnerConfig],
     part: str,
     sizes: tuple[int, int],
-) -> tuple[Policy, int]:
-    """The mean action of one member of a run, from the run's checkpoint, and the step it is from.
+) -> tuple[Policy, dict[str, Any]]:
+    """Return the mean action of one member of a run, and the run's checkpoint that it is from.
 
     Args:
         folder: the member's.
@@ -102,7 +103,7 @@ def kept_policy(
     def policy(obs: Tensor) -> Tensor:
         return kept.act(obs.expand(len(members), -1, -1), explore=False)[own : own + 1]
 
-    return policy, state["step"]
+    return policy, state
 
 
 def _step(env: Environment, action: np.ndarray, before: TimeStep) -> TimeStep:

@@ -97,7 +97,8 @@ class Learning:
         policy = lambda obs: self.learner.act(obs, explore=False)  # noqa: E731
         returns = self.evaluator(policy, self.step)
         for member, config in enumerate(self.configs):
-            found = {"upright": float(self.evaluator.upright[member])}
+            found: dict[str, Any] = {"precision": self.learner.precision}
+            found["upright"] = float(self.evaluator.upright[member])
             numbers = {key: float(value[member]) for key, value in metrics.items()}
             if self.diverged[member] is not None:
                 found |= {"status": "diverged", "return": math.nan}

@@ -23,8 +23,8 @@ def evaluate_online(config: PretrainConfig, folder: Path) -> pd.DataFrame:
     """
     evaluator = Evaluator([config.task], [config.seed], EPISODES)
     sizes = (evaluator.obs_dim, evaluator.action_dim)
-    policy, step = kept_policy(folder, DDPG, PretrainConfig, "agent", sizes)
-    returns = evaluator(policy, step)
+    policy, state = kept_policy(folder, DDPG, PretrainConfig, "agent", sizes)
+    returns = evaluator(policy, state["step"])
     named: dict[str, Any] = {
         "domain": config.domain,
         "dataset": config.dataset,
@@ -32,7 +32,9 @@ def evaluate_online(config: PretrainConfig, folder: Path) -> pd.DataFrame:
     }
     as_learner = OfflineConfig(**named, seed=config.seed, scale=config.scale)
     found = {"algorithm": "ddpg", "upright": float(evaluator.upright[0])}
-    row = results.row(as_learner, config, step, returns[0], paths.git_revision(), **found)
+    found["precision"] = state["agent"]["precision"]
+    revision = paths.git_revision()
+    row = results.row(as_learner, config, state["step"], returns[0], revision, **found)
     table = pd.DataFrame([row])
     results.write(folder / results.ONLINE, table)
     return table

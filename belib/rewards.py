@@ -9,7 +9,9 @@ what is masked, negative or no real number); tensors only for a floating-point t
 from __future__ import annotations
 
 import math
+from collections import ChainMap
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
@@ -163,34 +165,78 @@ def _library(distance: object) -> tuple[Any, Any]:
 
 
 class Objective(NamedTuple):
-    """What an APT agent estimates, and is therefore paid."""
+    """What a dataset is collected for: an entry of `OBJECTIVES`."""
 
-    reward: Callable[[Any], Callable]
-    """From a `PretrainConfig` to its reward of distances R, a tensor of any shape."""
+    reward: Callable[[Any], Callable] | None = None
+    """For APT, from a `PretrainConfig` to its reward of distances R, a tensor of any shape."""
     parameter: str | None = None
     """The setting, `alpha` or `q`, that the reward depends on; the dataset's name has its value."""
+    agent: str | None = "apt"
+    """A key of `belib.agents.AGENTS`; None for uniformly random actions."""
 
 
-_LEAST_DISTANCE = 1e-6
-"""Below it R^(1 - q) is cut for q > 1, where it is infinite among duplicates."""
+def _behavioral(config: Any) -> Callable:
+    beta = prelec_beta(config.alpha, config.representation_dim)
+    return partial(behavioral_reward, alpha=config.alpha, beta=beta)
 
 
 def _renyi(config: Any) -> Callable:
-    if config.renyi_form == "signed":
-        return partial(renyi_reward, q=config.q)
-    return lambda r: renyi_reward(r.clamp(min=_LEAST_DISTANCE), q=config.q, literal=True)
+    reward = renyi_reward if config.renyi_form == "signed" else _published_renyi
+    return partial(reward, q=config.q)
 
 
-OBJECTIVES = {
-    "behavioral": Objective(
-        lambda config: partial(
-            behavioral_reward,
-            alpha=config.alpha,
-            beta=prelec_beta(config.alpha, config.representation_dim),
-        ),
-        parameter="alpha",
-    ),
-    "renyi": Objective(_renyi, parameter="q"),
-    "shannon": Objective(lambda config: shannon_reward),
-}
-"""The rewards of distances that a configuration can name. A line here makes a new objective."""
+def _published_renyi(distance: Any, *, q: float) -> Any:
+    """R^(1 - q), cut below R = 1e-6: for q > 1 it is infinite among duplicates."""
+    return renyi_reward(distance.clamp(min=1e-6), q=q, literal=True)
+
+
+OBJECTIVES: ChainMap[str, Objective] = ChainMap(
+    {},  # takes what a process adds, see `is_registered`
+    {
+        "behavioral": Objective(_behavioral, parameter="alpha"),
+        "renyi": Objective(_renyi, parameter="q"),
+        "shannon": Objective(lambda config: shannon_reward),
+        "rnd": Objective(agent="rnd"),
+        "smm": Objective(agent="smm"),
+        "random": Objective(agent=None),
+        "task": Objective(agent="ddpg"),
+    },
+)
+"""All that a dataset can be collected for. A line here makes a new objective."""
+
+
+def is_registered(objective: str) -> bool:
+    """Return whether this process added the objective, so that worker processes do not know it."""
+    return objective in OBJECTIVES.maps[0]
+
+
+def distance_reward(config: Any, obs_dim: int) -> Callable:
+    """Return the reward of distances of an APT config, for observations of `obs_dim` numbers.
+
+    M of Prelec's beta is the dimension in which distances are taken: `representation_dim`, or
+    `obs_dim` where the representation is the observation.
+    """
+    if config.representation == "observation":
+        config = replace(config, representation_dim=obs_dim)
+    reward = OBJECTIVES[config.objective].reward
+    assert reward is not None, f"{config.objective} pays for no distances"
+    return reward(config)
+
+
+def facts(config: Any, obs_dim: int) -> dict[str, float]:
+    """Return the numbers that a config's objective pays by: alpha, beta and M, or q, or none.
+
+    They are the keyword arguments of its `distance_reward`.
+
+    >>> from belib.config import PretrainConfig
+    >>> facts(PretrainConfig(alpha=0.5), obs_dim=24)
+    {'alpha': 0.5, 'beta': 2.4976638334730934, 'n_outcomes': 512}
+    """
+    if OBJECTIVES[config.objective].reward is None:
+        return {}
+    reward = distance_reward(config, obs_dim)
+    numbers = {k: v for k, v in getattr(reward, "keywords", {}).items() if np.isscalar(v)}
+    if "beta" in numbers:
+        observed = config.representation == "observation"
+        numbers["n_outcomes"] = obs_dim if observed else config.representation_dim
+    return numbers

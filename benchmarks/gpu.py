@@ -24,6 +24,7 @@ import torch
 from torch import Tensor, nn
 
 from belib import engine, machine
+from belib.agents import agent_of
 from belib.config import OfflineConfig, PretrainConfig, paper_grid
 from belib.engine import Engine
 from belib.envs import domain_sizes
@@ -31,8 +32,9 @@ from belib.estimates.rates import step_seconds
 from belib.offline import LEARNERS
 from belib.paths import ROOT, git_revision, write_text
 from belib.replay import Replay
+from belib.rewards import OBJECTIVES
 from belib.streams import Streams
-from belib.training.collection import AGENTS, Collection
+from belib.training.collection import Collection
 
 COLLECTORS, OFFLINE = ("behavioral", "rnd", "smm"), ("td3", "cql", "crr")
 MEMBERS, DOMAINS = (1, 5, 15, 17, 32), ("walker", "quadruped")
@@ -43,15 +45,15 @@ FILL, FLOATS = Streams.fill, ("float32", "tf32")
 
 def make(name: str, members: int, device: torch.device, domain: str = "walker", **sizes: Any):
     """An engine with members of one collector or learner, and random transitions to learn from."""
-    found, n_step = domain_sizes(domain), 3 if name in AGENTS else 1
-    if name in AGENTS:
+    found, n_step = domain_sizes(domain), 3 if name in OBJECTIVES else 1
+    if name in OBJECTIVES:
         sizes |= {"objective": name, "task": f"{domain}_walk" if name == "task" else ""}
         configs = [PretrainConfig(seed=seed, **sizes) for seed in range(members)]
     else:
         configs = [OfflineConfig(algorithm=name, seed=seed, **sizes) for seed in range(members)]
     skills = configs[0].skill_dim if name == "smm" else 0
     dims = (found["observation"] + skills, found["action"])
-    learner = {**AGENTS, **LEARNERS}[name](*dims, configs)
+    learner = (LEARNERS.get(name) or agent_of(name))(*dims, configs)
     replay = Replay(members, 3000, *dims, n_step=n_step, discount=0.99)
     widths = {"observation": dims[0], "action": dims[1], "reward": 1, "discount": 1}
     for source in range(members):
@@ -165,11 +167,11 @@ def grid_rows(table: pd.DataFrame) -> Iterator[dict]:
         configs = [c for c in paper_grid("paper", domain=domain) if c.objective != "random"]
         own, cost = measured[measured["domain"] == domain], step_seconds(domain)
         collect, play = 1e3 * cost.collect, 1e3 * cost.step
-        groups = {(AGENTS[c.objective], c.num_steps): [] for c in configs}
+        groups = {(agent_of(c.objective), c.num_steps): [] for c in configs}
         for config in configs:
-            groups[AGENTS[config.objective], config.num_steps].append(config)
+            groups[agent_of(config.objective), config.num_steps].append(config)
         for (agent, steps), group in groups.items():
-            name = "behavioral" if agent is AGENTS["behavioral"] else group[0].objective
+            name = "behavioral" if agent is agent_of("behavioral") else group[0].objective
             m, act, ms = len(group), *in_ms(own, name, len(group))
             # Every second step's update runs while its environments step.
             pair = 2 * act + m * collect + max(ms, m * collect)

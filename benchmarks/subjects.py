@@ -15,6 +15,7 @@ from coverage import points
 from dm_control import suite
 from torch.utils.flop_counter import FlopCounterMode
 
+from belib.agents import agent_of
 from belib.config import ALGORITHMS, LearnerConfig, OfflineConfig, PretrainConfig
 from belib.coverage import smallest_ball
 from belib.envs import _PHYSICS, _STAGES, Environment, TaskRewards
@@ -25,7 +26,6 @@ from belib.machine import products
 from belib.offline import LEARNERS
 from belib.replay import Batch
 from belib.streams import Streams
-from belib.training.collection import AGENTS
 
 OBS, ACTION = 24, 6  # Walker
 Call = Callable[[], object]
@@ -114,7 +114,7 @@ def update_of(configs: list[LearnerConfig]) -> tuple[Call, Call]:
     """Calls that update all members on one batch, and that draw a batch."""
     config, sizes = configs[0], (OBS, ACTION)
     offline = isinstance(config, OfflineConfig)
-    made = LEARNERS[config.algorithm] if offline else AGENTS[config.objective]
+    made = LEARNERS[config.algorithm] if offline else agent_of(config.objective)
     learner, replay = made(*sizes, configs), small_replay(config, len(configs), sizes, 10_000)
     draw = partial(replay.sample, config.batch_size, Streams(range(len(configs)), "replay"))
     batch = random_numbers(draw())

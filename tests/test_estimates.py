@@ -7,6 +7,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from belib import envs, estimates, machine
+from belib.agents import agent_of
 from belib.config import ALGORITHMS, OfflineConfig, PretrainConfig, paper_grid
 from belib.estimates import (
     ASSUMED,
@@ -23,7 +24,6 @@ from belib.estimates.counting import Counting
 from belib.offline import LEARNERS
 from belib.streams import Streams
 from belib.training import pretrain
-from belib.training.collection import AGENTS
 
 WALKER = (24, 6)
 EXPLORERS = ("behavioral", "rnd", "smm")
@@ -42,8 +42,8 @@ def real_update(configs):
     """A call that draws a batch and learns from it, as a run does."""
     config = configs[0]
     offline = isinstance(config, OfflineConfig)
-    made = LEARNERS[config.algorithm] if offline else AGENTS[config.objective]
-    sizes = (WALKER[0] + (config.skill_dim if made is AGENTS["smm"] else 0), WALKER[1])
+    made = LEARNERS[config.algorithm] if offline else agent_of(config.objective)
+    sizes = (WALKER[0] + (config.skill_dim if made is agent_of("smm") else 0), WALKER[1])
     learner, replay = made(*sizes, configs), small_replay(config, len(configs), sizes, 5000)
     replay._rows.normal_()
     draws = Streams(range(len(configs)), "replay")

@@ -5,12 +5,12 @@ import math
 import pytest
 import torch
 
-from belib.agents import explain, side_by_side
+from belib.agents import side_by_side
 from belib.agents.apt import APT
 from belib.agents.ddpg import DDPG
 from belib.agents.rnd import RND
 from belib.agents.smm import SMM
-from belib.config import PretrainConfig, objectives
+from belib.config import PretrainConfig
 from belib.networks import RunningMoments
 from belib.replay import Batch
 
@@ -203,20 +203,6 @@ def test_ddpg_learns_from_the_rewards_in_replay():
         agent.update(Batch(obs, action, reward, torch.zeros(1, 64), obs))
     error = (agent.act(obs, explore=False) - obs[..., :ACTION].tanh()).abs().mean()
     assert error < 0.2  # random actions are off by 0.65, zero actions by 0.54
-
-
-def test_every_objective_is_explained_with_its_numbers():
-    told = {o: explain(PretrainConfig(objective=o)) for o in objectives() if o != "task"}
-    assert r"\beta = (\log 512)^{1 - \alpha} = 2.498" in told["behavioral"]
-    assert "grows with $R$ everywhere" in told["behavioral"]
-    # The representation is in (-1, 1)^512, where no distance exceeds 2 sqrt(512) = 45.3.
-    out_of_reach = "fall beyond $R = 92$, but no two representations are farther apart than 45"
-    assert out_of_reach in explain(PretrainConfig(alpha=2.0))
-    assert "falls beyond $R = " in explain(PretrainConfig(alpha=3.0, representation_dim=3))
-    assert "itself among them" in told["shannon"]
-    assert "itself among" not in explain(PretrainConfig(convention="corrected"))
-    assert "4 skills" in told["smm"]
-    assert "walker_run" in explain(PretrainConfig(objective="task", task="walker_run"))
 
 
 def test_objectives_stand_side_by_side_each_once_and_random_actions_last():

@@ -10,10 +10,9 @@ from dm_control.rl import control
 from dm_control.suite import base
 
 from belib import datasets, envs, figures, training
-from belib.agents import explain
 from belib.agents.apt import APT
 from belib.config import PretrainConfig
-from belib.rewards import OBJECTIVES, Objective
+from belib.rewards import OBJECTIVES, Objective, facts
 
 SLIDER = """
 <mujoco>
@@ -75,7 +74,7 @@ def root(monkeypatch):
 
 
 def power(distance, *, q):
-    """R to the power {1/q}."""
+    """R to the power 1/q."""
     return distance ** (1 / q)
 
 
@@ -153,10 +152,8 @@ def test_an_objective_of_ones_own_decides_the_reward(root, small_pretrain):
     torch.testing.assert_close(agent.rewards[0](torch.tensor(8.0)), torch.tensor(2.0))
 
 
-def test_an_objective_of_ones_own_is_explained_and_drawn(root):
-    told = explain(PretrainConfig(objective=root, q=3.0))
-    assert "**power, parameter 3.** R to the power {1/q}." in told
-    assert "$k = 12$ nearest" in told
+def test_an_objective_of_ones_own_has_its_facts_and_label(root):
+    assert facts(PretrainConfig(objective=root, q=3.0), obs_dim=24) == {"q": 3.0}
     assert figures.style.objective_label(root, 3.0) == "power 3"
-    with pytest.raises(ValueError, match=r"must be one of behavioral, .*power, rnd.*'pover'"):
+    with pytest.raises(ValueError, match=r"must be one of behavioral, .*task, power, got 'pover'"):
         PretrainConfig(objective="pover")

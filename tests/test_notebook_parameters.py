@@ -14,8 +14,9 @@ from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
 from belib import envs, estimates, paths, training
-from belib.config import ALGORITHMS, PRECISIONS, PretrainConfig, objectives, scales
+from belib.config import ALGORITHMS, PRECISIONS, PretrainConfig, scales
 from belib.paths import ROOT
+from belib.rewards import OBJECTIVES
 
 SCALES = ("smoke", "quickstart", "laptop", "paper")
 TINY = {"batch_size": 16, "hidden_dim": 16}
@@ -93,7 +94,7 @@ def collect(runs_dir, **given):
 
 def test_comments_name_all_that_there_is():
     pretrain, offline = parameters("04_pretrain"), parameters("05_offline_rl")
-    assert set(pretrain["objective"].names) == set(objectives())
+    assert set(pretrain["objective"].names) == set(OBJECTIVES)
     assert set(offline["algorithms"].names) == set(ALGORITHMS)
     assert set(offline["precision"].names) == set(PRECISIONS)
     for stage in SIZES:

@@ -14,7 +14,6 @@ The first two have `representation_dim` numbers, the last has the environment's.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
@@ -25,7 +24,7 @@ from belib.config import PretrainConfig
 from belib.knn import knn_distances
 from belib.networks import RunningMoments, Trunk, mlp
 from belib.replay import Batch
-from belib.rewards import OBJECTIVES
+from belib.rewards import distance_reward
 from belib.streams import Streams
 
 _LEAST_VARIANCE = 1e-5
@@ -44,10 +43,8 @@ class APT(Explorer):
         elif kind == "random":
             self.trunk = Trunk(self.streams, obs_dim, dim).requires_grad_(False)
         else:
-            self.seen, dim = RunningMoments(len(configs), obs_dim), obs_dim
-        # M of Prelec's beta is the dimension in which distances are taken
-        in_use = [replace(config, representation_dim=dim) for config in configs]
-        self.rewards = [OBJECTIVES[config.objective].reward(config) for config in in_use]
+            self.seen = RunningMoments(len(configs), obs_dim)
+        self.rewards = [distance_reward(config, obs_dim) for config in configs]
 
     def update_representation(self, batch: Batch) -> Metrics:
         """Train the representation to predict a later state, and the action that led there.

@@ -22,16 +22,11 @@ from belib.config.settings import Config, expand, one_of, setting
 from belib.config.settings import scales as scales
 from belib.rewards import OBJECTIVES
 
-EXPLORING = (*OBJECTIVES, "rnd", "smm")
+EXPLORING = tuple(name for name in OBJECTIVES if name not in ("random", "task"))
 ALGORITHMS = ("td3", "td3_bc", "bc", "cql", "crr")
 CONVENTIONS = ("exorl", "standard")
 CRR_WEIGHTS = ("indicator", "exp", "identity")
 PRECISIONS = ("float32", "tf32", "bfloat16", "auto")
-
-
-def objectives() -> tuple[str, ...]:
-    """All that a dataset can be collected for: rewards of distances, other agents, none, a task."""
-    return (*OBJECTIVES, "rnd", "smm", "random", "task")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,9 +140,9 @@ class PretrainConfig(LearnerConfig):
 
     def __post_init__(self):
         super().__post_init__()
-        if self.objective not in objectives():  # which may have grown since this class was made
-            words = ", ".join(objectives())
-            raise ValueError(f"objective must be one of {words}, got {self.objective!r}")
+        if self.objective not in OBJECTIVES:  # which may have grown since this class was made
+            names = ", ".join(OBJECTIVES)
+            raise ValueError(f"objective must be one of {names}, got {self.objective!r}")
         if self.k >= self.batch_size:
             raise ValueError(f"k must be below batch_size = {self.batch_size}, got {self.k}")
         if (self.objective == "task") != bool(self.task):
@@ -163,9 +158,10 @@ class PretrainConfig(LearnerConfig):
     @property
     def unused_fields(self) -> tuple[str, ...]:
         """What other objectives use."""
-        unused = [name for name in ("alpha", "q") if name != self._own]
+        objective = OBJECTIVES[self.objective]
+        unused = [name for name in ("alpha", "q") if name != objective.parameter]
         unused += ["renyi_form"] if self.objective != "renyi" else []
-        return (*unused, *([] if self.objective in OBJECTIVES else ["representation"]))
+        return (*unused, *([] if objective.agent == "apt" else ["representation"]))
 
     @property
     def variant(self) -> str:
@@ -177,13 +173,8 @@ class PretrainConfig(LearnerConfig):
     @property
     def parameter(self) -> float | None:
         """The objective's own parameter: alpha, q, or None."""
-        return getattr(self, self._own) if self._own else None
-
-    @property
-    def _own(self) -> str | None:
-        """The name of the objective's own parameter."""
-        known = OBJECTIVES.get(self.objective)
-        return known.parameter if known else None
+        name = OBJECTIVES[self.objective].parameter
+        return getattr(self, name) if name else None
 
     @property
     def dataset(self) -> str:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import torch
 
 from belib import envs, machine, runs
+from belib.agents import agent_of
 from belib.config import OfflineConfig, PretrainConfig, scales
 from belib.estimates.cards import ASSUMED as ASSUMED
 from belib.estimates.cards import card_rates as card_rates
@@ -20,7 +21,7 @@ from belib.estimates.rates import calibrate as calibrate
 from belib.estimates.shapes import Counted
 from belib.estimates.shapes import count as count
 from belib.estimates.shapes import small_replay as small_replay
-from belib.training.collection import AGENTS, lockstep
+from belib.training.collection import lockstep
 from belib.training.loop import CHECKPOINT_SHARE, fitting_threads
 
 EPISODE = 1000
@@ -125,7 +126,7 @@ def _collection(configs: Sequence[PretrainConfig], rates: Rates) -> Estimate:
     tasks = len(envs.domain_tasks(config.domain))
     seconds = members * (cost.load + config.num_steps * cost.collect)
     counted = Counted((), (), 0, 0)
-    if AGENTS[config.objective]:
+    if agent_of(config.objective):
         counted = count(configs)
         learnt, update = config.num_steps - config.random_steps, rates.seconds(counted.update)
         update -= min(update, members * cost.collect) if rates.overlaps else 0.0

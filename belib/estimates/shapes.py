@@ -10,13 +10,13 @@ import torch
 
 from belib import envs, runs
 from belib.actor_critic import ActorCritic
+from belib.agents import agent_of
 from belib.config import OfflineConfig
 from belib.estimates.counting import Counting
 from belib.estimates.rates import Operators
 from belib.offline import LEARNERS
 from belib.replay import Replay
 from belib.streams import Streams
-from belib.training.collection import AGENTS
 
 
 class Counted(NamedTuple):
@@ -43,7 +43,7 @@ def _shape(config: runs.Config) -> runs.Config:
     if isinstance(config, OfflineConfig):
         task = envs.primal_task(config.domain)
         return replace(config, **cost, task=task, dataset="", eval_every=1)
-    apt = AGENTS[config.objective] is AGENTS["shannon"]  # whatever it is paid for
+    apt = agent_of(config.objective) is agent_of("shannon")  # whatever it is paid for
     objective = "shannon" if apt else config.objective
     return replace(config, **cost, objective=objective, alpha=0.5, q=0.5, label="", random_steps=0)
 
@@ -53,9 +53,9 @@ def _count(config: runs.Config, members: int) -> Counted:
     """Run a shape's algorithm for one update and one action, hollow."""
     configs, sizes = [config] * members, envs.domain_sizes(config.domain)
     offline = isinstance(config, OfflineConfig)
-    agent = LEARNERS[config.algorithm] if offline else AGENTS[config.objective]
+    agent = LEARNERS[config.algorithm] if offline else agent_of(config.objective)
     assert agent, "random actions are nobody's"
-    skills = 0 if offline or agent is not AGENTS["smm"] else config.skill_dim
+    skills = 0 if offline or agent is not agent_of("smm") else config.skill_dim
     dims = sizes["observation"] + skills, sizes["action"]
     with Counting() as counting:
         learner: ActorCritic = agent(*dims, configs)

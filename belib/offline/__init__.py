@@ -1,10 +1,12 @@
 """Offline learners, as ExORL has them."""
 
-from belib.offline.bc import BC
-from belib.offline.cql import CQL
-from belib.offline.crr import CRR
-from belib.offline.td3 import TD3
-from belib.offline.td3_bc import TD3BC
+from importlib import import_module
 
-LEARNERS = {"td3": TD3, "td3_bc": TD3BC, "bc": BC, "cql": CQL, "crr": CRR}
-"""The learner of each of `config.ALGORITHMS`."""
+from belib.actor_critic import ActorCritic
+from belib.config import ALGORITHMS
+
+LEARNERS: dict[str, type[ActorCritic]] = {
+    name: getattr(import_module(f"belib.offline.{name}"), name.replace("_", "").upper())
+    for name in ALGORITHMS
+}
+"""The learner of each of `config.ALGORITHMS`: module `td3_bc` defines class `TD3BC`."""

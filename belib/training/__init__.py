@@ -17,9 +17,8 @@ import pandas as pd
 import torch
 from tqdm.auto import tqdm
 
-from belib import datasets, envs, machine, paths, results, runs
-from belib.config import EXPLORING, OfflineConfig, PretrainConfig
-from belib.rewards import OBJECTIVES
+from belib import datasets, envs, machine, paths, results, rewards, runs
+from belib.config import OfflineConfig, PretrainConfig
 from belib.training import loop
 from belib.training.collection import Collection, lockstep
 from belib.training.evaluation import Evaluator
@@ -183,9 +182,10 @@ def train_groups(
 
 
 def _known_elsewhere(groups: Sequence[Sequence[OfflineConfig]]) -> bool:
-    """Whether another process can do the work: what this one added to ours exists only here."""
-    ours = OBJECTIVES.keys() <= set(EXPLORING)
-    return ours and not any(envs.is_registered(c.domain) for group in groups for c in group)
+    """Whether a worker process can do the work: it lacks what this process registered."""
+    if any(map(rewards.is_registered, rewards.OBJECTIVES)):
+        return False
+    return not any(envs.is_registered(c.domain) for group in groups for c in group)
 
 
 def evaluate_baselines(

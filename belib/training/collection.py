@@ -11,10 +11,8 @@ import torch
 from tqdm.auto import tqdm
 
 from belib import datasets, paths
-from belib.agents.apt import APT
+from belib.agents import SMM, agent_of
 from belib.agents.ddpg import DDPG
-from belib.agents.rnd import RND
-from belib.agents.smm import SMM
 from belib.config import PretrainConfig
 from belib.engine import Engine
 from belib.envs import Environment, PhysicsError, TaskRewards, TimeStep, primal_task
@@ -22,30 +20,11 @@ from belib.replay import Replay
 from belib.streams import Streams, derive_seed
 
 
-class _Agents(dict[str, type[DDPG] | None]):
-    def __missing__(self, objective: str) -> type[DDPG]:
-        return APT  # for a reward of distances that was added to `rewards.OBJECTIVES`
-
-
-AGENTS = _Agents(
-    {
-        "behavioral": APT,
-        "renyi": APT,
-        "shannon": APT,
-        "rnd": RND,
-        "smm": SMM,
-        "random": None,
-        "task": DDPG,
-    }
-)
-"""Who collects for an objective; members of one run have the same."""
-
-
 def lockstep(configs: Sequence[PretrainConfig]) -> list[list[PretrainConfig]]:
     """The groups of members that train together: those whose agents have the same networks."""
     groups: dict[type[DDPG] | None, list[PretrainConfig]] = {}
     for config in configs:
-        groups.setdefault(AGENTS[config.objective], []).append(config)
+        groups.setdefault(agent_of(config.objective), []).append(config)
     return list(groups.values())
 
 
@@ -88,7 +67,7 @@ class Collection:
     def __init__(self, configs: Sequence[PretrainConfig], folders: Sequence[Path]):
         self.config, self.folders = configs[0], folders
         config, seeds = self.config, [config.seed for config in configs]
-        task, agent = primal_task(config.domain), AGENTS[config.objective]
+        task, agent = primal_task(config.domain), agent_of(config.objective)
         self.envs = [Environment(task, derive_seed(seed, "environment")) for seed in seeds]
         self.skill_dim = config.skill_dim if agent is SMM else 0
         sizes = (self.envs[0].obs_dim + self.skill_dim, self.envs[0].action_dim)

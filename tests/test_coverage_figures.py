@@ -68,7 +68,7 @@ def test_datasets_of_one_objective_are_told_apart_by_their_seed(embedding):
     assert titles[:3] == ["SE, seed 0", "SE, seed 1", "BE α = 0.5"]
     merged = Embedding(pd.concat([both.points, other.assign(dataset="all", seed=None)]), {})
     titles = [ax.get_title() for ax in figures.coverage.maps(merged)]
-    assert titles[:4] == ["all", "SE, seed 0", "SE, seed 1", "BE α = 0.5"]
+    assert titles[:4] == ["SE, seed 0", "SE, seed 1", "all", "BE α = 0.5"]
 
 
 def test_time_maps_are_coloured_by_step_and_join_states_in_order(embedding):
@@ -89,9 +89,10 @@ def test_volumetric_curves_show_every_radius():
             rows.append(pd.DataFrame({**known, "scaling": scaling, **steps}))
     raw, robust = figures.coverage.volumetric(pd.concat(rows))
     assert [ax.get_title() for ax in (raw, robust)] == ["raw observations", "robustly scaled"]
-    assert [line.get_label() for line in raw.lines] == ORDER
+    assert [text.get_text() for text in robust.get_legend().get_texts()] == ORDER
     assert raw.lines[0].get_ydata().tolist() == [0.5, 0.5]
-    assert raw.lines[0].get_linestyle() == ":"
+    dashed = [line.is_dashed() for line in raw.lines[:4]]
+    assert dashed == [True, False, False, False], "Shannon entropy is dotted"
     assert raw.get_ylim()[0] == 0
 
 

@@ -90,9 +90,9 @@ def test_objectives_stand_in_one_order_with_their_colours():
     configs = [PretrainConfig(objective=o) for o in ("random", "rnd", "behavioral", "shannon")]
     metrics = [pd.DataFrame({"step": [1, 2], "return_walker_run": [9.0, i]}) for i in range(4)]
     (ax,) = figures.collection.objectives(metrics, configs, ["walker_run"])
-    labels = [line.get_label() for line in ax.lines]
+    labels = [text.get_text() for text in ax.get_legend().get_texts()]
     assert labels == ["SE", "BE α = 0.5", "RND", "random actions"]
-    assert [line.get_ydata()[1] for line in ax.lines] == [3, 2, 1, 0]
+    assert [line.get_ydata()[1] for line in ax.lines[:4]] == [3, 2, 1, 0]
     assert ax.lines[1].get_color() == figures.style.objective_color("behavioral", 0.5)
 
 
@@ -195,8 +195,9 @@ def test_reward_panels_have_shannons_reward_in_each():
     columns = ["panel", "objective", "parameter", "distance", "reward"]
     axes = figures.rewards.panels(pd.DataFrame(rows, columns=columns))
     assert [ax.get_title() for ax in axes] == ["a", "b"]
-    assert [line.get_label() for line in axes[0].lines] == ["RE q = 0.5", "RE q = 2", "SE"]
-    assert axes[1].lines[0].get_ydata().tolist() == [0.5, 5.0]
+    labels = [text.get_text() for text in axes[1].get_legend().get_texts()]
+    assert labels == ["RE q = 0.5", "RE q = 2", "SE"]
+    np.testing.assert_allclose(axes[1].lines[0].get_ydata(), [0.5, 5.0])
 
 
 def test_reward_scales_mark_both_ends_with_the_familys_marker():

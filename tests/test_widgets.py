@@ -10,9 +10,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.legend import Legend
 from PIL import Image
 
-from belib.figures.reward_view import RewardView
 from belib.statemap import StateMap
 from belib.widgets import EntropyGame, RewardExplorer, explorer
+from belib.widgets.rewards import RewardView
 
 
 @pytest.fixture(scope="module")

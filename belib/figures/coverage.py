@@ -5,168 +5,140 @@ from collections.abc import Iterator
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 from belib.coverage import MEASURES, Embedding
 from belib.coverage.prediction import by_dataset
-from belib.figures.style import (
-    OUTSIDE,
-    objective_color,
-    objective_label,
-    objective_marker,
-    objective_order,
-)
+from belib.figures import style
 from belib.tables import checked, once
 
 _COLUMNS = 4  # panels a row
-_BEHIND = "0.86"
-_THOUSANDS = StrMethodFormatter("{x:,.0f}")
 _SCALINGS = {"none": "raw observations", "robust": "robustly scaled"}
 
 
-def maps(embedding: Embedding) -> np.ndarray:
-    """A panel a dataset in its objective's colour, all datasets' points light grey behind.
+def labelled(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return a row a dataset, in the one order, with a `label` that tells it from the others.
 
-    Returns the Axes, with equal limits: the maps of one joint fit.
+    It is the recipe's, with the seed where several are there. Foreign data, data merged from
+    several seeds and datasets that differ in nothing else have their names.
     """
-    axes = _panels(embedding)
-    for ax, (name, known) in zip(axes, described(embedding.points), strict=True):
-        own = embedding[name]
-        color = objective_color(known["objective"], known["parameter"])
-        if known["objective"] == "random":
-            color = "0.4"  # its light grey would not stand out from the one behind
-        ax.scatter(own["x"], own["y"], s=_size(own), color=color, linewidths=0)
-    return axes
+    table = rows.drop_duplicates("dataset").reset_index(drop=True)
+    recipe = style.recipes(table)
+    repeated = recipe.duplicated(keep=False)
+    seed = table["seed"].map("{:g}".format, na_action="ignore")
+    table["label"] = recipe.where(~repeated, recipe + ", seed " + seed)
+    unknown = table["objective"].isna() | (repeated & table["seed"].isna())
+    unknown |= table["label"].duplicated(keep=False)
+    table["label"] = table["label"].where(~unknown, table["dataset"])
+    order = style.of(table, "label")["hue_order"]
+    return table.set_index("label", drop=False).loc[order]
+
+
+def maps(embedding: Embedding) -> np.ndarray:
+    """Plot a panel a dataset in its objective's colour, all points light grey behind.
+
+    Return the Axes, with equal limits: the maps of one joint fit.
+    """
+    axes = []
+    for ax, points, color in _panels(embedding):
+        ax.scatter(points["x"], points["y"], s=_size(points), color=color, linewidths=0)
+        axes.append(ax)
+    return np.array(axes)
 
 
 def time_maps(embedding: Embedding, *, episodes: int = 3) -> np.ndarray:
-    """The same panels, coloured by when a state was reached, with a line through some episodes.
+    """Plot the same panels, coloured by when a state was reached, with lines along some episodes.
 
-    Args:
-        episodes: spread from the first to the last; their sampled states are joined in order.
+    The episodes are spread from the first to the last; a line joins their states in order.
     """
-    axes = _panels(embedding)
-    for ax, (name, _) in zip(axes, described(embedding.points), strict=True):
-        own = embedding[name].sort_values("step")
-        last = own["step"].max()
-        options = {"cmap": "viridis_r", "vmin": 0, "vmax": 1}
-        ax.scatter(own["x"], own["y"], c=own["step"] / last, s=_size(own), linewidths=0, **options)
-        known = own["episode"].unique()
-        for episode in known[np.linspace(0, len(known) - 1, episodes).round().astype(int)]:
-            path = own[own["episode"] == episode]
-            color = plt.get_cmap("viridis_r")(path["step"].mean() / last)
+    axes, colors = [], plt.get_cmap("viridis_r")
+    for ax, points, _ in _panels(embedding):
+        points = points.sort_values("step")
+        share = points["step"] / points["step"].max()
+        shades = {"c": share, "cmap": colors, "vmin": 0, "vmax": 1, "linewidths": 0}
+        image = ax.scatter(points["x"], points["y"], s=_size(points), **shades)
+        numbers = points["episode"].unique()
+        for number in numbers[np.linspace(0, len(numbers) - 1, episodes).round().astype(int)]:
+            path = points[points["episode"] == number]
+            color = colors(share[path.index].mean())
             ax.plot(path["x"], path["y"], color=color, linewidth=0.8, alpha=0.8)
+        axes.append(ax)
     bar = {"label": "share of the dataset's steps", "shrink": 0.8, "aspect": 30}
-    axes[0].figure.colorbar(axes[0].collections[-1], ax=list(axes), **bar)
-    return axes
+    axes[0].figure.colorbar(image, ax=axes, **bar)
+    return np.array(axes)
 
 
 def volumetric(table: pd.DataFrame) -> np.ndarray:
-    """Radius of the ball around the states so far, over the largest of all: a panel a scaling.
+    """Plot the radius of the ball around the states so far, over the largest: Axes a scaling.
 
-    Args:
-        table: from `coverage.volumetric_coverage`.
+    The table is that of `coverage.volumetric_coverage`.
     """
-    keys, known = ["dataset", "scaling", "step"], ["objective", "parameter", "seed"]
-    table = checked(table, names=keys[:2], numbers=["step", "coverage"], others=known)
+    keys = ["dataset", "scaling", "step"]
+    described = ["objective", "parameter", "seed"]
+    table = checked(table, names=keys[:2], numbers=["step", "coverage"], others=described)
     table = once(table, keys, ["coverage"])
-    table = table.sort_values(["scaling", "step"], kind="stable")
-    scalings = list(table["scaling"].unique())
-    _, axes = plt.subplots(1, len(scalings), figsize=(6 * len(scalings) + 3, 5), sharey=True)
-    axes = np.atleast_1d(axes)
-    for ax, scaling in zip(axes, scalings, strict=True):
-        rows = table[table["scaling"] == scaling]
-        for name, known in described(rows):
-            curve = rows[rows["dataset"] == name]
-            style = {
-                "color": objective_color(known["objective"], known["parameter"]),
-                "marker": objective_marker(known["objective"]),
-                "linestyle": ":" if known["objective"] == "shannon" else "-",
-            }
-            ax.plot(curve["step"], curve["coverage"], label=dataset_label(name, known), **style)
+    table["label"] = table["dataset"].map(labelled(table).set_index("dataset")["label"])
+    scalings = sorted(table["scaling"].unique())
+    size = (6 * len(scalings) + 3, 5)
+    _, axes = plt.subplots(1, len(scalings), figsize=size, sharey=True, squeeze=False)
+    drawn = {"x": "step", "y": "coverage", "estimator": None}
+    drawn |= style.of(table, "label", lines=True)
+    for ax, scaling in zip(axes[0], scalings, strict=True):
+        sns.lineplot(table[table["scaling"] == scaling], ax=ax, **drawn)
         ax.set(xlabel="environment steps T", title=_SCALINGS[scaling], ylim=(0, 1.05))
+        ax.set_ylabel("radius / largest radius")
         ax.xaxis.set_major_locator(MaxNLocator(4))
-        ax.xaxis.set_major_formatter(_THOUSANDS)
-    axes[0].set_ylabel("radius / largest radius")
-    columns = 1 + len(axes[-1].lines) // 10
-    axes[-1].legend(ncols=columns, **OUTSIDE)
-    return axes
+        ax.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    return style.legend(axes[0], ncols=1 + len(drawn["hue_order"]) // 10)
 
 
 def measures(measured: pd.DataFrame) -> np.ndarray:
-    """A panel a measure, a dot a dataset with 1.96 standard errors to both sides where there are.
+    """Plot a panel a measure, a dot a dataset, with 1.96 standard errors where there are any.
 
-    Args:
-        measured: from `coverage.measures`.
+    The table is that of `coverage.measures`.
     """
     measured = by_dataset(measured)
-    shown = [name for name in MEASURES if name in measured]
-    rows = list(described(measured.reset_index()))[::-1]
-    lines = -(-len(shown) // _COLUMNS)
-    size = (15, lines * (1.6 + 0.36 * len(rows)))
-    _, axes = plt.subplots(lines, _COLUMNS, figsize=size, sharey=True, squeeze=False)
-    for ax, measure in zip(axes.flat, shown, strict=False):
-        for place, (name, known) in enumerate(rows):
-            value = measured.loc[name, measure]
-            error = measured.loc[name].get(f"{measure}_se", np.nan)
-            style = {"color": objective_color(known["objective"], known["parameter"])}
-            ax.errorbar(value, place, xerr=None if np.isnan(error) else 1.96 * error, **style)
-            ax.plot(value, place, objective_marker(known["objective"]), markersize=10, **style)
+    names = [name for name in MEASURES if name in measured]
+    rows = labelled(measured.reset_index())[::-1]
+    size = (15, -(-len(names) // _COLUMNS) * (1.6 + 0.36 * len(rows)))
+    axes = _grid(len(names), size, sharey=True)
+    for ax, measure in zip(axes, names, strict=True):
+        for label, row in rows.iterrows():
+            error = 1.96 * row.get(f"{measure}_se", np.nan)
+            color = style.objective_color(row["objective"], row["parameter"])
+            drawn = {"color": color, "fmt": style.look(row["objective"]).marker, "markersize": 10}
+            ax.errorbar(row[measure], label, xerr=None if np.isnan(error) else error, **drawn)
         ax.set_title(MEASURES[measure], fontsize="medium")
         ax.grid(axis="x")
         ax.xaxis.set_major_locator(MaxNLocator(3))
         ax.set_ylim(-0.6, len(rows) - 0.4)
-    for ax in axes.flat[len(shown) :]:
-        ax.remove()
-    axes[0, 0].set_yticks(range(len(rows)), [dataset_label(*row) for row in rows])
-    return np.array(list(axes.flat[: len(shown)]))
+    return axes
 
 
-def _panels(embedding: Embedding) -> np.ndarray:
-    """An Axes a dataset with all points in grey, a title, and no ticks: maps have no units."""
-    shown = list(described(embedding.points))
-    columns = min(_COLUMNS, len(shown))
-    lines = -(-len(shown) // columns)
-    size = (3.7 * columns, 3.7 * lines)
-    _, axes = plt.subplots(lines, columns, figsize=size, sharex=True, sharey=True, squeeze=False)
-    points = embedding.points
-    for ax, (name, known) in zip(axes.flat, shown, strict=False):
-        ax.scatter(points["x"], points["y"], s=2 * _size(points), color=_BEHIND, linewidths=0)
-        ax.set(xticks=[], yticks=[], title=dataset_label(name, known))
+def _panels(embedding: Embedding) -> Iterator[tuple[Axes, pd.DataFrame, tuple]]:
+    """Yield an Axes a dataset with all points in grey, its own points, and its colour."""
+    points, rows = embedding.points, labelled(embedding.points)
+    columns, lines = min(_COLUMNS, len(rows)), -(-len(rows) // _COLUMNS)
+    axes = _grid(len(rows), (3.7 * columns, 3.7 * lines), sharex=True, sharey=True)
+    for ax, row in zip(axes, rows.itertuples(), strict=True):
+        ax.scatter(points["x"], points["y"], s=2 * _size(points), color="0.86", linewidths=0)
+        ax.set(xticks=[], yticks=[], title=row.label)  # maps have no units
         ax.grid(False)
         ax.spines[:].set_visible(False)
-    for ax in axes.flat[len(shown) :]:
+        yield ax, embedding[row.dataset], style.objective_color(row.objective, row.parameter)
+
+
+def _grid(count: int, size: tuple[float, float], **shared: bool) -> np.ndarray:
+    """Return this many Axes in lines of four."""
+    columns, lines = min(_COLUMNS, count), -(-count // _COLUMNS)
+    _, axes = plt.subplots(lines, columns, figsize=size, squeeze=False, **shared)
+    for ax in axes.flat[count:]:
         ax.remove()
-    return np.array(list(axes.flat[: len(shown)]))
+    return axes.flatten()[:count]
 
 
 def _size(points: pd.DataFrame) -> float:
-    """Area of a dot: small where there are many, never invisible."""
+    """Return the area of a dot: small where there are many, never invisible."""
     return float(np.clip(4000 / len(points), 1.5, 14))
-
-
-def described(rows: pd.DataFrame) -> Iterator[tuple[str, dict]]:
-    """Each dataset of rows of a sample, and what is known of it, in the one order of objectives."""
-    first = rows.drop_duplicates("dataset").set_index("dataset")
-    known = first[["objective", "parameter", "seed"]].to_dict("index")
-
-    def key(item: tuple[str, dict]) -> tuple:
-        return (*objective_order(item[1]["objective"], item[1]["parameter"]), item[0])
-
-    repeated = first.duplicated(["objective", "parameter"], keep=False)
-    twins = first.duplicated(["objective", "parameter", "seed"], keep=False)
-    for name, values in sorted(known.items(), key=key):
-        yield name, {**values, "repeated": repeated[name], "twin": twins[name]}
-
-
-def dataset_label(name: str, known: dict) -> str:
-    """`BE α = 0.5`, with its seed where another one is shown too.
-
-    The name of foreign data, of data merged from several seeds where these are shown too, and of
-    two datasets that differ in nothing else (a longer one).
-    """
-    objective, of_several = known["objective"], known["repeated"] and pd.isna(known["seed"])
-    if objective is None or of_several or known["twin"]:
-        return name
-    label = objective_label(objective, known["parameter"])
-    return f"{label}, seed {known['seed']}" if known["repeated"] else label

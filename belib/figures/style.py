@@ -5,6 +5,7 @@ with the parameter, by its rank on the paper's grid, whatever part of it a figur
 """
 
 import textwrap
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import matplotlib.pyplot as plt
@@ -49,12 +50,7 @@ ACCENT = "#d94801"
 REWARD_COLORS = ListedColormap(plt.get_cmap("Blues")(np.linspace(0.25, 1, 256)))
 """A darker state earns more."""
 
-OUTSIDE: dict[str, Any] = {
-    "frameon": False,
-    "loc": "upper left",
-    "bbox_to_anchor": (1, 1),
-    "fontsize": 13,
-}
+OUTSIDE = {"frameon": False, "loc": "upper left", "bbox_to_anchor": (1, 1), "fontsize": 13}
 """A legend beside its Axes."""
 
 SHANNON: dict[str, Any] = {"linestyle": ":", "color": "black", "linewidth": 3}
@@ -63,17 +59,9 @@ SHANNON: dict[str, Any] = {"linestyle": ":", "color": "black", "linewidth": 3}
 
 def use_style() -> None:
     """Set the style of all figures; call it once, in a notebook's set-up cell."""
-    sns.set_theme(context="talk", style="ticks", font_scale=0.8)
-    plt.rcParams.update(
-        {
-            "axes.spines.top": False,
-            "axes.spines.right": False,
-            "axes.grid": True,
-            "axes.grid.axis": "y",
-            "grid.color": "0.9",
-            "figure.constrained_layout.use": True,
-        }
-    )
+    axes = {"axes.spines.top": False, "axes.spines.right": False, "axes.grid": True}
+    grid = {"axes.grid.axis": "y", "grid.color": "0.9", "figure.constrained_layout.use": True}
+    sns.set_theme(context="talk", style="ticks", font_scale=0.8, rc={**axes, **grid})
 
 
 def look(objective: str | None) -> Look:
@@ -94,12 +82,7 @@ def objective_color(objective: str | None, parameter: float | None = None) -> tu
 def objective_label(
     objective: str | None, parameter: float | None = None, variant: str | None = ""
 ) -> str:
-    """Return the label of a recipe: `SE`, `BE α = 0.5`, `RE q = 2, signed`.
-
-    Args:
-        objective, parameter: the parameter is alpha, q, or None or NaN.
-        variant: what else tells its datasets apart, such as `observation` or `signed-long`.
-    """
+    """Return `SE`, `BE α = 0.5`, or with a dataset's variant `RE q = 2, signed`."""
     known = look(objective)
     equals = f"{known.symbol} = " if known.symbol else ""
     value = "" if pd.isna(parameter) else f" {equals}{parameter:g}"
@@ -131,23 +114,41 @@ def recipes(table: pd.DataFrame) -> pd.Series:
 def of(table: pd.DataFrame, hue: str = "recipe", *, lines: bool = False) -> dict[str, Any]:
     """Return seaborn's `hue`, `hue_order` and `palette` for a column of labels.
 
-    Args:
-        table: columns `objective`, `parameter`, if any `variant`, and `hue`: labels, the first row
-            of which decides how it looks.
-        lines: whether to return `style`, `markers` and `dashes` too, Shannon entropy dotted.
+    The rows of a label have an `objective`, a `parameter` and, if any, a `variant`. `lines` adds
+    `style`, `markers` and `dashes`, which dot Shannon entropy.
     """
-    rows = table.assign(variant=table.get("variant", "")).drop_duplicates(hue)
-    columns = (rows[name] for name in ("objective", "parameter", "variant"))
-    known = dict(zip(rows[hue], zip(*columns, strict=True), strict=True))
+    rows = table.assign(variant=table.get("variant", "")).drop_duplicates(hue).set_index(hue)
+    known = rows[["objective", "parameter", "variant"]].T.to_dict("list")
     order = sorted(known, key=lambda label: (objective_order(*known[label]), label))
     palette = {label: objective_color(*known[label][:2]) for label in order}
     drawn: dict[str, Any] = {"hue": hue, "hue_order": order, "palette": palette}
     if lines:
-        objectives = {label: known[label][0] for label in order}
-        markers = {label: look(name).marker for label, name in objectives.items()}
-        dashes = {n: (1, 1) if name == "shannon" else "" for n, name in objectives.items()}
-        drawn |= {"style": hue, "style_order": order, "markers": markers, "dashes": dashes}
+        names = {label: known[label][0] for label in order}
+        drawn |= {"style": hue, "style_order": order}
+        drawn["markers"] = {label: look(name).marker for label, name in names.items()}
+        drawn["dashes"] = {n: (1, 1) if name == "shannon" else "" for n, name in names.items()}
     return drawn
+
+
+def curves(
+    ax: Axes, x: Any, objective: str, parameters: Iterable[float], y: Callable[[float], Any]
+) -> None:
+    """Plot y(parameter) over x for several parameters of an objective."""
+    for parameter in parameters:
+        recipe = objective, parameter
+        ax.plot(x, y(parameter), color=objective_color(*recipe), label=objective_label(*recipe))
+
+
+def legend(axes: Any, **options: Any) -> Any:
+    """Put one legend of all Axes beside the last of the first row; return the Axes."""
+    rows, entries = np.atleast_2d(axes), {}
+    for ax in rows.flat:
+        handles, labels = ax.get_legend_handles_labels()
+        entries |= dict(zip(labels, handles, strict=True))
+        if ax.get_legend():  # seaborn's
+            ax.get_legend().remove()
+    rows[0, -1].legend(entries.values(), entries.keys(), **OUTSIDE, **options)
+    return axes
 
 
 def task_label(task: str) -> str:
@@ -170,17 +171,10 @@ def draw_baselines(ax: Axes, rows: pd.DataFrame) -> None:
 
 
 def caption(axes: Axes, text: str) -> None:
-    """Write a caption under the figure: the claim, how to read it, n, seeds, bars, scale.
-
-    The caption is the picture's alternative text, too.
-    """
+    """Write a caption under the figure: the claim, how to read it, n, seeds, bars, scale."""
     figure, text = axes.figure.get_figure(root=True), " ".join(text.split())
     lines = textwrap.fill(text, int(figure.get_figwidth() * 11))
     figure.text(0.01, -0.02, lines, va="top", fontsize=12, color="0.25")
-    describe(axes, text)
-
-
-def describe(axes: Axes, text: str) -> None:
-    """Set the alternative text of a figure: IPython asks the figure for its metadata."""
-    bundle = {}, {"image/png": {"alt": text}}  # data and metadata
-    vars(axes.figure.get_figure(root=True))["_repr_mimebundle_"] = lambda **_: bundle
+    # IPython asks a figure for data and metadata; the pages' readers need an alternative text.
+    bundle = {}, {"image/png": {"alt": text}}
+    vars(figure)["_repr_mimebundle_"] = lambda **_: bundle

@@ -1,10 +1,18 @@
 """The interactive parts of notebooks 03 and 06: plain ipywidgets, each redraw one PNG.
 
-They work in any front end that has ipywidgets, without an extension of ours; where there is no
-front end, nothing is shown and nothing waits. tests/browser drives them in JupyterLab.
+They work in any front end that has ipywidgets; without a front end, nothing is shown and nothing
+waits. tests/browser drives them in JupyterLab.
 """
 
-from belib.widgets.coverage import CoverageMap
-from belib.widgets.rewards import EntropyGame, RewardExplorer, explorer
+import ipywidgets as ui
 
-__all__ = ["CoverageMap", "EntropyGame", "RewardExplorer", "explorer"]
+from belib.statemap import StateMap
+from belib.widgets.coverage import CoverageMap as CoverageMap
+from belib.widgets.game import EntropyGame as EntropyGame
+from belib.widgets.rewards import RewardExplorer as RewardExplorer
+
+
+def explorer(states: StateMap, *, alpha: float = 0.5) -> ui.Tab:
+    """Return tabs of the reward on a dataset's states and of the discrete game."""
+    tabs = [RewardExplorer(states, alpha=alpha), EntropyGame(alpha=alpha)]
+    return ui.Tab(tabs, titles=["Reward", "Discrete game"])

@@ -1,26 +1,117 @@
-"""The interactive part of notebook 03: rewards on a dataset's states, and the discrete game."""
+"""Sliders for what alpha does: to probabilities, to a density, to the reward, to a dataset."""
 
 import math
-import time
+from typing import Any
 
 import ipywidgets as ui
 import numpy as np
-from numpy.typing import NDArray
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from scipy import stats
 
-from belib.entropy import behavioral_entropy
-from belib.figures.game_view import GameView
-from belib.figures.reward_view import RewardView
-from belib.maximizers import maximizing_pmf
+from belib.figures.style import ACCENT, REWARD_COLORS, SHANNON, objective_color
+from belib.rewards import behavioral_reward, shannon_reward
 from belib.statemap import StateMap
+from belib.weighting import Prelec, prelec_beta
+from belib.widgets.live import LiveFigure
 
 OUTCOMES = {"M = 2": 2, "M = 16": 16, "M = 64": 64, "M = 512": 512, "none: β = 1": math.e}
 """What beta can be conditioned on; log M = 1 makes it 1 for every alpha."""
 
-_WIDE = {"width": "100%", "max_width": "1040px"}
+WIDE = {"width": "100%", "max_width": "1040px"}
+WRAPPED = {"flex_flow": "row wrap"}
+
+_BLUE: dict[str, Any] = {"color": objective_color("behavioral", 2.0), "linewidth": 4}
+_P, _X, _R = np.geomspace(1e-6, 1, 200), np.linspace(-4, 4, 201), np.geomspace(1e-2, 1e3, 300)
 
 
-def _alpha_slider(value: float) -> ui.FloatSlider:
-    if not 0.1 <= value <= 5:  # a slider would move it without a word
+class RewardView(LiveFigure):
+    """Four panels that follow alpha, M and the unit of distance."""
+
+    def __init__(self, states: StateMap):
+        figure = Figure(figsize=(13, 8.8), dpi=80, layout="constrained")
+        (weighting, density), (reward, points) = figure.subplots(2, 2)
+        self._title = figure.suptitle("α, β", x=0.01, ha="left", fontsize=20)
+        order = np.argsort(states.distance)  # the most novel on top
+        self._distance, self._position = states.distance[order], states.position[order]
+        moving = [self._title, *self._draw_weighting(weighting, density)]
+        moving += [*self._draw_reward(reward), *self._draw_states(points, states.source)]
+        super().__init__(figure, moving)
+
+    def _draw_weighting(self, weighting: Axes, density: Axes) -> list[Artist]:
+        """w(p), both axes logarithmic, with its fixed point; the normal density as perceived."""
+        weighting.plot(_P, _P, label="p itself (α = 1)", **SHANNON)
+        (self._w,) = weighting.plot([], [], label="w(p)", **_BLUE)
+        (self._fixed,) = weighting.plot([], [], "o", color=ACCENT, markersize=11, label="w(p) = p")
+        weighting.set(xscale="log", yscale="log", xlim=(1e-6, 1), ylim=(1e-6, 1))
+        weighting.set(xlabel="probability p", ylabel="perceived w(p)", title="Probabilities")
+        density.plot(_X, stats.norm.pdf(_X), label="itself (α = 1)", **SHANNON)
+        (self._perceived,) = density.plot([], [], label="perceived", **_BLUE)
+        density.set(xlabel="x", ylim=(0, 1.3), ylabel="density", title="A normal density")
+        for ax in (weighting, density):
+            ax.legend(frameon=False, loc="upper left")
+        return [self._w, self._fixed, self._perceived]
+
+    def _draw_reward(self, ax: Axes) -> list[Artist]:
+        """The reward over the distance, its peak if any, and where the dataset's states are."""
+        ax.plot(_R, shannon_reward(_R), label="SE", **SHANNON)
+        across = {"transform": ax.get_xaxis_transform()}
+        self._beyond = ax.add_patch(Rectangle((1, 0), 0, 1, color="black", alpha=0.1, **across))
+        (self._reward,) = ax.plot([], [], label="BE", **_BLUE)
+        (self._peak,) = ax.plot([], [], "v", color=ACCENT, markersize=13, label="peak")
+        (self._reach,) = ax.plot([], [], color="0.35", linewidth=9, alpha=0.6, **across)
+        self._reach.set(solid_capstyle="butt", label="90 % of the states")
+        ax.set(xscale="log", yscale="log", xlim=(1e-2, 1e3), ylim=(1e-4, 1e7))
+        ax.set(xlabel="distance R", ylabel="reward", title="The reward")
+        ax.legend(frameon=False, loc="upper left", ncols=2)
+        return [self._beyond, self._reward, self._peak, self._reach]
+
+    def _draw_states(self, ax: Axes, source: str) -> list[Artist]:
+        """The states, coloured by what each would earn, the best paid tenth ringed."""
+        shades = {"c": 0 * self._distance, "cmap": REWARD_COLORS, "vmin": 0, "vmax": 1}
+        self._points = ax.scatter(*self._position.T, s=16, linewidths=0, **shades)
+        ring = {"facecolors": "none", "edgecolors": ACCENT, "linewidths": 1.2}
+        self._rings = ax.scatter([], [], s=50, **ring)
+        self._best = ax.set_title("The best paid tenth")
+        ax.set(xticks=[], yticks=[])
+        ax.set_xlabel(source.replace("; ", "\n"), fontsize=13)
+        ax.figure.colorbar(self._points, ax=ax, label="reward / highest")
+        return [self._points, self._rings, self._best]
+
+    def update(self, alpha: float, n_outcomes: float, unit: float = 1.0) -> bytes:
+        """Return the figure as PNG, with beta conditioned on M = `n_outcomes` (e makes beta = 1).
+
+        `unit` multiplies the states' distances: a representation chooses its own unit.
+        """
+        beta, color = prelec_beta(alpha, n_outcomes), objective_color("behavioral", alpha)
+        w, distance = Prelec(alpha, beta), unit * self._distance
+        rare = ("neglected", "seen as it is", "overrated")[1 + (alpha < 1) - (alpha > 1)]
+        self._title.set_text(f"α = {alpha:.2f},  β = {beta:.3g}:  what is rare is {rare}")
+        self._w.set(data=(_P, w(_P)), color=color)
+        self._fixed.set_data([w.fixed_point], [w.fixed_point])
+        self._perceived.set(data=(_X, w(stats.norm.pdf(_X))), color=color)
+        # the reward, its peak unless it grows to the end, and where the states are
+        reward = behavioral_reward(_R, alpha=alpha, beta=beta)
+        top = reward.argmax()
+        peak = slice(top, top + (top < len(reward) - 1))
+        self._reward.set(data=(_R, reward), color=color)
+        self._peak.set_data(_R[peak], 1.6 * reward[peak])
+        self._beyond.set(x=_R[top], width=_R[-1] - _R[top])
+        self._reach.set_data(np.quantile(distance, [0.05, 0.95]), [0.025, 0.025])
+        # the states, coloured by what each would earn, the best paid tenth ringed
+        earned = behavioral_reward(distance, alpha=alpha, beta=beta)
+        best = np.argsort(earned)[-len(earned) // 10 :]
+        self._points.set_array(earned / earned.max())
+        self._rings.set_offsets(self._position[best])
+        self._best.set_text(f"The best paid tenth earns {earned[best].sum() / earned.sum():.0%}")
+        return self.png()
+
+
+def alpha_slider(value: float) -> ui.FloatSlider:
+    """Return a slider from 0.1 to 5; ValueError for a value that it would move."""
+    if not 0.1 <= value <= 5:
         raise ValueError(f"alpha must be between 0.1 and 5, got {value}")
     layout = ui.Layout(width="520px")
     return ui.FloatSlider(value, min=0.1, max=5, step=0.05, description="α", layout=layout)
@@ -30,106 +121,18 @@ class RewardExplorer(ui.VBox):
     """Sliders for alpha, M and the unit of distance over a `RewardView` of a dataset's states."""
 
     def __init__(self, states: StateMap, *, alpha: float = 0.5):
-        self.alpha = _alpha_slider(alpha)
+        self.alpha = alpha_slider(alpha)
         self.n_outcomes = ui.Dropdown(options=OUTCOMES, value=512, description="β for")
         self.unit = ui.FloatLogSlider(
             1.0, min=-1, max=3, step=0.05, description="distances ×", readout_format=".3g"
         )
-        self.image = ui.Image(format="png", layout=_WIDE)
-        self._view = RewardView(states)
-        controls = (self.alpha, self.n_outcomes, self.unit)
-        for each in controls:
-            each.observe(self.redraw, "value")
+        self.image = ui.Image(format="png", layout=WIDE)
+        self._view, self._controls = RewardView(states), (self.alpha, self.n_outcomes, self.unit)
+        for control in self._controls:
+            control.observe(self.redraw, "value")
         self.redraw()
-        super().__init__([ui.HBox(controls, layout={"flex_flow": "row wrap"}), self.image])
+        super().__init__([ui.HBox(self._controls, layout=WRAPPED), self.image])
 
     def redraw(self, _: object = None) -> None:
         """Show what the controls say."""
-        self.image.value = self._view.update(
-            self.alpha.value, self.n_outcomes.value, self.unit.value
-        )
-
-
-class EntropyGame(ui.VBox):
-    """Sliders for a pmf over 3 to 8 outcomes and for alpha, and a button that climbs."""
-
-    def __init__(self, *, n_outcomes: int = 6, alpha: float = 0.5):
-        self.alpha = _alpha_slider(alpha)
-        self.n_outcomes = ui.IntSlider(n_outcomes, min=3, max=8, description="M")
-        self.climb_button = ui.Button(description="climb", tooltip="to the most behavioral entropy")
-        self.level_button = ui.Button(description="uniform")
-        self.weights = ui.HBox(layout={"overflow": "visible", "margin": "8px 0"})
-        self.said = ui.HTML()
-        self.image = ui.Image(format="png", layout=_WIDE)
-        self.alpha.observe(self.redraw, "value")
-        self.n_outcomes.observe(self._restart, "value")
-        self.climb_button.on_click(self.climb)
-        self.level_button.on_click(lambda _: self._move_to(np.ones(self.n_outcomes.value)))
-        self._restart()
-        top = [self.alpha, self.n_outcomes, self.climb_button, self.level_button]
-        wrapped = ui.HBox(top, layout={"flex_flow": "row wrap"})
-        super().__init__([wrapped, self.weights, self.said, self.image])
-
-    @property
-    def pmf(self) -> NDArray[np.float64]:
-        """(M,): the sliders' values over their sum; uniform where all are 0."""
-        weights = np.array([slider.value for slider in self.weights.children])
-        return weights / weights.sum() if weights.any() else np.full(len(weights), 1 / len(weights))
-
-    def redraw(self, _: object = None) -> None:
-        """Show what the controls say."""
-        self.image.value = self._view.update(self.pmf, self.alpha.value)
-        entropy = behavioral_entropy(self.pmf, alpha=self.alpha.value)
-        log_m = math.log(self.n_outcomes.value)
-        more = entropy > log_m + 1e-6
-        self.said.value = f"Behavioral entropy {entropy:.3f} nats, " + (
-            f"<b>more than the uniform pmf's {log_m:.3f}</b>"
-            if more
-            else f"of {log_m:.3f} if uniform"
-        )
-
-    def climb(self, _: object = None) -> None:
-        """Move, in steps that one can follow, to the pmf with the most entropy."""
-        pmf = maximizing_pmf(self.n_outcomes.value, alpha=self.alpha.value, start=self.pmf)
-        self._move_to(pmf)
-
-    def _move_to(self, pmf: NDArray, steps: int = 12) -> None:
-        """Draw the way to a pmf, then set the sliders, once: the browser answers every setting."""
-        start, pmf = self.pmf, pmf / pmf.sum()
-        for share in np.linspace(0, 1, steps)[1:-1]:
-            passed = (1 - share) * start + share * pmf
-            self.image.value = self._view.update(passed, self.alpha.value)
-            time.sleep(0.02)
-        for slider, p in zip(self.weights.children, pmf, strict=True):
-            slider.unobserve(self.redraw, "value")
-            slider.value = round(float(p), 3)  # a step of the slider, lest the answer differ
-            slider.observe(self.redraw, "value")
-        self.redraw()
-
-    def _restart(self, _: object = None) -> None:
-        """New sliders, falling from first to last, and a new view for this number of outcomes."""
-        m = self.n_outcomes.value
-        layout = ui.Layout(width="90px", height="150px", overflow="visible")
-        style = {
-            "orientation": "vertical",
-            "min": 0,
-            "max": 1,
-            "readout_format": ".2f",
-            "step": 0.001,
-            "layout": layout,
-        }
-        weights = 0.6 ** np.arange(m)
-        self.weights.children = [
-            ui.FloatSlider(round(weight, 3), description=f"{number}", **style)
-            for number, weight in enumerate(weights / weights.sum(), 1)
-        ]
-        for slider in self.weights.children:
-            slider.observe(self.redraw, "value")
-        self._view = GameView(m)
-        self.redraw()
-
-
-def explorer(states: StateMap, *, alpha: float = 0.5) -> ui.Tab:
-    """Both: the reward on a dataset's states, and the discrete game; alpha from 0.1 to 5."""
-    tabs = [RewardExplorer(states, alpha=alpha), EntropyGame(alpha=alpha)]
-    return ui.Tab(tabs, titles=["Reward", "Discrete game"])
+        self.image.value = self._view.update(*(control.value for control in self._controls))

@@ -1,7 +1,6 @@
-"""Figures that follow a slider: the fixed part is drawn once, what moves is redrawn on top of it.
+"""Pictures that follow a slider: the axes are drawn once, what moves is drawn on top of them.
 
-A whole redraw takes a fifth of a second or more, nearly all of it for axes that do not change. The
-figures belong to no window and need no front end: `png` is all that they give.
+A whole redraw takes a fifth of a second or more, nearly all of it for axes that do not change.
 """
 
 import io
@@ -15,7 +14,7 @@ from PIL import Image
 
 
 class LiveFigure:
-    """A figure whose `moving` artists are drawn, in this order, over all the others."""
+    """A figure without a window, whose `moving` artists are drawn in this order over the rest."""
 
     def __init__(self, figure: Figure, moving: Sequence[Artist]):
         self.canvas, self.moving = FigureCanvasAgg(figure), moving
@@ -25,7 +24,7 @@ class LiveFigure:
         self._background = self.canvas.copy_from_bbox(figure.bbox)
 
     def png(self) -> bytes:
-        """The figure as its artists now are."""
+        """Return the figure with its artists as they are now."""
         self.canvas.restore_region(self._background)
         for artist in self.moving:
             artist.draw(self.canvas.renderer)

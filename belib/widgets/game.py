@@ -1,0 +1,134 @@
+"""The discrete game: a pmf on sliders, how it is perceived, and what its entropies are."""
+
+import math
+import time
+
+import ipywidgets as ui
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import ArrayLike, NDArray
+
+from belib.entropy import behavioral_entropy, renyi_entropy, shannon_entropy
+from belib.figures.style import ACCENT, objective_color
+from belib.maximizers import maximizing_pmf
+from belib.weighting import Prelec, prelec_beta
+from belib.widgets.live import LiveFigure
+from belib.widgets.rewards import WIDE, WRAPPED, alpha_slider
+
+Q = 2.0
+"""The order of the Renyi entropy in the figure."""
+
+
+class GameView(LiveFigure):
+    """Bars of p and w(p) over M outcomes, and of the Shannon, Renyi and behavioral entropy."""
+
+    def __init__(self, n_outcomes: int):
+        figure = Figure(figsize=(13, 7.2), dpi=80, layout="constrained")
+        top, bottom = figure.subplots(2, 1, height_ratios=(3, 2))
+        outcome, colors = 1 + np.arange(n_outcomes), self._colors(2.0)
+        self._p = top.bar(outcome - 0.2, 0 * outcome, 0.38, color="0.6", label="p")
+        self._w = top.bar(outcome + 0.2, 0 * outcome, 0.38, color=colors[2], label="w(p)")
+        top.axhline(1 / n_outcomes, color="black", linestyle=":", label="uniform")
+        top.set(xticks=outcome, xlabel="outcome", ylim=(0, 1), ylabel="probability")
+        top.legend(frameon=False, loc="upper right", ncols=3)
+        self._title = top.set_title("α", loc="left", fontsize=20)
+        names = ("Shannon", f"Rényi, q = {Q:g}", "behavioral")
+        self._entropies = bottom.barh(names, [0, 0, 0], color=colors)
+        self._nats = [bottom.text(0, place, "", va="center") for place in range(3)]
+        log_m = math.log(n_outcomes)
+        bottom.axvline(log_m, color=ACCENT, linewidth=4)
+        bottom.set(xlim=(0, 1.5 * log_m), xlabel="entropy (nats), the line at log M")
+        bottom.invert_yaxis()
+        self.n_outcomes = n_outcomes
+        moving = [*self._p, *self._w, self._title, *self._entropies, *self._nats]
+        super().__init__(figure, moving)
+
+    def update(self, pmf: ArrayLike, alpha: float) -> bytes:
+        """Return the figure as PNG for a pmf (M,), beta conditioned on M."""
+        pmf, colors = np.asarray(pmf, dtype=np.float64), self._colors(alpha)
+        w = Prelec(alpha, prelec_beta(alpha, self.n_outcomes))(pmf)
+        for p_bar, w_bar, p, perceived in zip(self._p, self._w, pmf, w, strict=True):
+            p_bar.set_height(p)
+            w_bar.set(height=perceived, color=colors[2])
+        self._title.set_text(f"α = {alpha:.2f}:  the perceived chances sum to {w.sum():.2f}")
+        values = shannon_entropy(pmf), renyi_entropy(pmf, q=Q), behavioral_entropy(pmf, alpha=alpha)
+        drawn = zip(self._entropies, self._nats, values, colors, strict=True)
+        for bar, text, nats, color in drawn:
+            bar.set(width=nats, color=color)
+            text.set(x=float(nats), text=f" {nats:.3f}")
+        return self.png()
+
+    @staticmethod
+    def _colors(alpha: float) -> tuple:
+        return "black", objective_color("renyi", Q), objective_color("behavioral", alpha)
+
+
+class EntropyGame(ui.VBox):
+    """Sliders for a pmf over 3 to 8 outcomes and for alpha, and a button that climbs."""
+
+    def __init__(self, *, n_outcomes: int = 6, alpha: float = 0.5):
+        self.alpha = alpha_slider(alpha)
+        self.n_outcomes = ui.IntSlider(n_outcomes, min=3, max=8, description="M")
+        self.climb_button = ui.Button(description="climb", tooltip="to the most behavioral entropy")
+        self.level_button = ui.Button(description="uniform")
+        self.weights = ui.HBox(layout={"overflow": "visible", "margin": "8px 0"})
+        self.said, self.image = ui.HTML(), ui.Image(format="png", layout=WIDE)
+        self.alpha.observe(self.redraw, "value")
+        self.n_outcomes.observe(self._restart, "value")
+        self.climb_button.on_click(self.climb)
+        self.level_button.on_click(lambda _: self._move_to(np.ones(self.n_outcomes.value)))
+        self._restart()
+        top = [self.alpha, self.n_outcomes, self.climb_button, self.level_button]
+        super().__init__([ui.HBox(top, layout=WRAPPED), self.weights, self.said, self.image])
+
+    @property
+    def pmf(self) -> NDArray[np.float64]:
+        """(M,): the sliders' values over their sum; uniform where all are 0."""
+        weights = np.array([slider.value for slider in self.weights.children])
+        return weights / weights.sum() if weights.any() else np.full(len(weights), 1 / len(weights))
+
+    def redraw(self, _: object = None) -> None:
+        """Show what the controls say."""
+        if self._setting:
+            return
+        self.image.value = self._view.update(self.pmf, self.alpha.value)
+        entropy = behavioral_entropy(self.pmf, alpha=self.alpha.value)
+        log_m = math.log(self.n_outcomes.value)
+        compared = f"of {log_m:.3f} if uniform"
+        if entropy > log_m + 1e-6:
+            compared = f"<b>more than the uniform pmf's {log_m:.3f}</b>"
+        self.said.value = f"Behavioral entropy {entropy:.3f} nats, {compared}"
+
+    def climb(self, _: object = None) -> None:
+        """Move, in steps that one can follow, to the pmf with the most entropy."""
+        pmf = maximizing_pmf(self.n_outcomes.value, alpha=self.alpha.value, start=self.pmf)
+        self._move_to(pmf)
+
+    def _move_to(self, pmf: NDArray, steps: int = 12) -> None:
+        """Draw the way to a pmf, then set the sliders."""
+        start, pmf = self.pmf, pmf / pmf.sum()
+        for share in np.linspace(0, 1, steps)[1:-1]:
+            between = (1 - share) * start + share * pmf
+            self.image.value = self._view.update(between, self.alpha.value)
+            time.sleep(0.02)
+        self._set(pmf)
+
+    def _set(self, pmf: NDArray) -> None:
+        """Set the sliders and draw once: the browser answers every setting."""
+        self._setting = True
+        for slider, p in zip(self.weights.children, pmf, strict=True):
+            slider.value = round(float(p), 3)  # a step of the slider, lest the answer differ
+        self._setting = False
+        self.redraw()
+
+    def _restart(self, _: object = None) -> None:
+        """Make new sliders, falling from first to last, and a new view for this many outcomes."""
+        m, layout = self.n_outcomes.value, {"width": "90px", "height": "150px"}
+        style = {"orientation": "vertical", "min": 0, "max": 1, "step": 0.001}
+        style |= {"readout_format": ".2f", "layout": {**layout, "overflow": "visible"}}
+        sliders = [ui.FloatSlider(description=f"{number}", **style) for number in range(1, m + 1)]
+        for slider in sliders:
+            slider.observe(self.redraw, "value")
+        self.weights.children, self._view = sliders, GameView(m)
+        pmf = 0.6 ** np.arange(m)
+        self._set(pmf / pmf.sum())

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 from measuring import RESULTS
 
-from belib.coverage import Sample, embed, smallest_ball
+from belib.coverage import States, embed, smallest_ball
 from belib.machine import processor
 from belib.paths import git_revision, write_text
 
@@ -66,7 +66,7 @@ def joint_map(method: str, n: int, d: int) -> float:
     """Seconds of one map of branching walks."""
     rows = pd.DataFrame({"dataset": "walks", "step": np.arange(n)})
     with tempfile.TemporaryDirectory() as folder:
-        sample = Sample(points("walk", n, d), rows)
+        sample = States(points("walk", n, d), rows)
         return embed(sample, method=method, runs_dir=Path(folder)).record["seconds"]
 
 

@@ -10,7 +10,7 @@ import pytest
 from matplotlib.colors import to_rgba
 
 from belib import figures
-from belib.coverage import MEASURES, Embedding, Sample, episodes_inside
+from belib.coverage import MEASURES, Embedding, States, episodes_inside
 from belib.widgets import CoverageMap
 
 KNOWN = [
@@ -39,7 +39,7 @@ def sample():
         rows.append(pd.DataFrame({**known, "scale": "test", **episodes, "walker_walk": 0.5}))
     features = np.random.default_rng(0).normal(size=(80, 3))
     features[:, 0] = np.repeat(range(4), 20)
-    return Sample(features, pd.concat(rows, ignore_index=True))
+    return States(features, pd.concat(rows, ignore_index=True))
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ import pytest
 
 from belib import datasets, figures
 from belib.config import PretrainConfig
+from belib.coverage.maps import StateMap
 from belib.figures import style
 from belib.figures.style import LOOKS
 from belib.rewards import OBJECTIVES
-from belib.statemap import StateMap
 from belib.weighting import Prelec, prelec_beta
 
 

@@ -24,7 +24,6 @@ FLOORS = (
     {"datasets", "actor_critic", "maximizers"},
     {"agents", "offline", "engine"},
     {"training", "coverage"},
-    {"statemap"},
     {"figures", "estimates"},
     {"widgets", "grid", "report"},
 )

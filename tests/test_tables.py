@@ -184,7 +184,7 @@ def test_lines_follow_their_axis(drawn):
 def measured():
     names = [f"rnd-{i}-s{seed}" for seed in (0, 1) for i in range(6)]
     values = np.random.default_rng(0).normal(size=(12, 2))
-    table = pd.DataFrame(values, columns=["shannon", "cells"], index=names).assign(seed=[0, 1] * 6)
+    table = pd.DataFrame(values, columns=["shannon", "net"], index=names).assign(seed=[0, 1] * 6)
     known = {"objective": "rnd", "parameter": np.nan, "scale": "test"}
     return table.assign(**known).rename_axis("dataset")
 

@@ -10,7 +10,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.legend import Legend
 from PIL import Image
 
-from belib.statemap import StateMap
+from belib.coverage.maps import StateMap
 from belib.widgets import EntropyGame, RewardExplorer, explorer
 from belib.widgets.rewards import RewardView
 

@@ -1,37 +1,19 @@
-"""Coverage: what part of the states datasets visit, as maps, balls and numbers."""
+"""Coverage: which states datasets visit, as maps, balls and numbers."""
 
-from belib.coverage.ball import Ball, NotConvergedError, smallest_ball
-from belib.coverage.embedding import Embedding, embed, episodes_inside
-from belib.coverage.halves import FEWEST_EPISODES
-from belib.coverage.measures import MEASURES, intrinsic_dimension, measures
-from belib.coverage.prediction import FEWEST_RECIPES, offline_returns, rank_correlations
-from belib.coverage.sampling import (
-    SCALINGS,
-    Sample,
-    growing_subsample,
-    scale,
-    subsample,
-)
-from belib.coverage.volume import volumetric_coverage
-
-__all__ = [
-    "FEWEST_EPISODES",
-    "FEWEST_RECIPES",
-    "MEASURES",
-    "SCALINGS",
-    "Ball",
-    "Embedding",
-    "NotConvergedError",
-    "Sample",
-    "embed",
-    "episodes_inside",
-    "growing_subsample",
-    "intrinsic_dimension",
-    "measures",
-    "offline_returns",
-    "rank_correlations",
-    "scale",
-    "smallest_ball",
-    "subsample",
-    "volumetric_coverage",
-]
+from belib.coverage.ball import smallest_ball as smallest_ball
+from belib.coverage.maps import Embedding as Embedding
+from belib.coverage.maps import embed as embed
+from belib.coverage.maps import episodes_inside as episodes_inside
+from belib.coverage.maps import find_states as find_states
+from belib.coverage.measures import FEWEST_EPISODES as FEWEST_EPISODES
+from belib.coverage.measures import FEWEST_RECIPES as FEWEST_RECIPES
+from belib.coverage.measures import MEASURES as MEASURES
+from belib.coverage.measures import intrinsic_dimension as intrinsic_dimension
+from belib.coverage.measures import measures as measures
+from belib.coverage.measures import offline_returns as offline_returns
+from belib.coverage.measures import rank_correlations as rank_correlations
+from belib.coverage.states import SCALINGS as SCALINGS
+from belib.coverage.states import States as States
+from belib.coverage.states import draw_states as draw_states
+from belib.coverage.states import scale as scale
+from belib.coverage.volume import volumetric_coverage as volumetric_coverage

@@ -1,10 +1,10 @@
-"""The smallest ball that holds a set of points, exactly, with its certificate.
+"""The exact smallest ball around a set of points, with a certificate.
 
 A dual active-set method (Dearing and Zeck 2009; the walk of Fischer, Gaertner and Kutz 2003 in
-reverse). The ball of a few points grows: the farthest point outside enters, the centre walks to
-where that point is as far as the others, and a point whose weight falls to zero on the way leaves.
-The radius rises with every point that enters, so no support comes twice. The whole set is visited
-only to find the points that stick out of the ball of those seen so far.
+reverse). The support, a few points on the boundary, defines the ball. The farthest point outside
+enters the support, the centre walks to where that point is as far as the others, and a point whose
+weight falls to zero on the way leaves. The radius rises with every point that enters, so no support
+comes twice. All points are visited only to find those outside the ball of the points seen so far.
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ _JOINING = 512  # points, at most, that are seen after a visit of all
 
 
 class NotConvergedError(ArithmeticError):
-    """The cap on steps struck; the message bounds the radius from both sides."""
+    """The ball needs more than `max_steps` steps; the message has bounds of its radius."""
 
 
 @dataclass(frozen=True)
@@ -48,64 +48,70 @@ class Ball:
 def smallest_ball(
     points: ArrayLike, *, start: ArrayLike | None = None, max_steps: int | None = None
 ) -> Ball:
-    """The smallest enclosing ball of points (n, d), its radius exact to 1e-12 of itself.
+    """Return the smallest ball around points (n, d), its radius exact to a relative 1e-12.
 
     Args:
-        points: any n >= 1, d >= 1; duplicates, and points on one sphere or plane, are fine.
+        points: n >= 1, d >= 1; duplicates, and points on one sphere or plane, are fine.
         start: rows to begin with, such as the support of the ball of some of the points.
-        max_steps: points that may enter the support, 100 (d + 10) by default; usually one to two
-            times as many enter as stay.
+        max_steps: limit of the points that enter the support, 100 (d + 10) by default; usually one
+            to two times as many enter as stay.
 
-    Raises ValueError for points that are not finite, of a wrong shape or further apart than floats
-    can tell, NotConvergedError.
+    Raises ValueError for points that are not finite or too far apart for floats; NotConvergedError.
 
     >>> ball = smallest_ball([[0, 0], [4, 0], [2, 1], [1, -1]])
     >>> ball.radius, ball.center, ball.support
     (2.0, array([2., 0.]), array([0, 1]))
     """
-    points = _checked(points)
+    points, x, scale = _normalized(points)
     n, d = points.shape
-    with np.errstate(over="ignore"):
-        x = points - points[0]
-    scale = np.abs(x).max() or 1.0
-    if not np.isfinite(scale):
-        raise ValueError(f"points must be less than 1.8e308 apart, got {np.abs(points).max():.3g}")
-    x /= scale
     squares = np.einsum("ij,ij->i", x, x)
     seen = np.array([squares.argmax()]) if start is None else _rows(start, n)
     support, weights = seen[:1], np.ones(1)
-    left = 100 * (d + 10) if max_steps is None else whole_number("max_steps", max_steps)
+    left = most = 100 * (d + 10) if max_steps is None else whole_number("max_steps", max_steps)
     while True:
         support, weights, left = _enclose(x, seen, support, weights, left)
-        center = weights @ x[support]
-        beyond = squares - 2 * (x @ center)  # squared distances, less the centre's square
-        beyond[seen] = -np.inf
-        limit = (1 + _TOLERANCE) ** 2 * _square(x, support, weights) - center @ center
-        joining = np.flatnonzero(beyond > limit)
-        if len(joining) == 0 or left < 0:
+        joining = _outside(x, squares, seen, support, weights)
+        if left < 0 or len(joining) == 0:
             break
-        if len(joining) > _JOINING:
-            joining = joining[np.argpartition(-beyond[joining], _JOINING)[:_JOINING]]
         seen = np.append(seen, joining)
+    center = weights @ x[support]
     radius = scale * np.sqrt(_distances(x, center).max())
     if left < 0:
         low = scale * np.sqrt(_square(x, support, weights))
         raise NotConvergedError(
-            f"no smallest ball of {n} points in {d} dimensions in {max_steps} steps: "
+            f"no smallest ball of {n} points in {d} dimensions in {most} steps: "
             f"its radius is between {low:.12g} and {radius:.12g}"
         )
     order = np.argsort(support)
     return Ball(scale * center + points[0], float(radius), support[order], weights[order])
 
 
-def _checked(points: ArrayLike) -> Array:
+def _normalized(points: ArrayLike) -> tuple[Array, Array, float]:
+    """Return points, the points less the first over their largest coordinate, and the latter."""
     points = real_array("points", points, finite=False)
     if points.ndim != 2 or 0 in points.shape:
         raise ValueError(f"points must have shape (n, d) with n, d >= 1, got {points.shape}")
     if not np.isfinite(points).all():
         row = int((~np.isfinite(points)).any(1).argmax())
         raise ValueError(f"points must be finite, got NaN or inf, first in row {row}")
-    return points
+    with np.errstate(over="ignore"):
+        x = points - points[0]
+    scale = np.abs(x).max() or 1.0
+    if not np.isfinite(scale):
+        raise ValueError(f"points must be less than 1.8e308 apart, got {np.abs(points).max():.3g}")
+    return points, x / scale, scale
+
+
+def _outside(x: Array, squares: Array, seen: Rows, support: Rows, weights: Array) -> Rows:
+    """Return the points outside of the support's ball, at most the farthest `_JOINING`."""
+    center = weights @ x[support]
+    beyond = squares - 2 * (x @ center)  # |x - c|^2 - |c|^2
+    beyond[seen] = -np.inf
+    limit = (1 + _TOLERANCE) ** 2 * _square(x, support, weights) - center @ center
+    joining = np.flatnonzero(beyond > limit)
+    if len(joining) > _JOINING:
+        joining = joining[np.argpartition(-beyond[joining], _JOINING)[:_JOINING]]
+    return joining
 
 
 def _rows(start: ArrayLike, n: int) -> Rows:
@@ -118,7 +124,7 @@ def _rows(start: ArrayLike, n: int) -> Rows:
 def _enclose(
     x: Array, seen: Rows, support: Rows, weights: Array, left: int
 ) -> tuple[Rows, Array, int]:
-    """Let the farthest of the points seen enter, until the ball of the support holds them all."""
+    """Let the farthest point seen enter the support until its ball holds all points seen."""
     near = x[seen]
     while left >= 0:
         squares = _distances(near, weights @ x[support])
@@ -132,11 +138,11 @@ def _enclose(
 
 
 def _enter(x: Array, support: Rows, weights: Array, row: int) -> tuple[Rows, Array]:
-    """The support and weights of the ball of the support's points and of one outside.
+    """Return support and weights of the ball around the support and one point outside.
 
-    The centre moves by t (point - its projection on the support's plane), away from no point of the
-    support more than from another, until the point is as near as they are. The point's weight rises
-    by t and those of the support fall by t times the projection's affine coordinates.
+    The centre moves by t (point - projection of the point on the support's plane). It stays equally
+    far from all of the support, until the point is as near. The point's weight rises by t; weights
+    of the support fall by t times the projection's affine coordinates.
     """
     point, gained = x[row], 0.0
     while True:
@@ -154,9 +160,9 @@ def _enter(x: Array, support: Rows, weights: Array, row: int) -> tuple[Rows, Arr
 
 
 def _projection(plane: Array, point: Array) -> tuple[Array, float]:
-    """Affine coordinates (m,) of a point's projection on m points' plane, and its squared height.
+    """Return a point's projection on the plane of m points, affine (m,), and its squared height.
 
-    The height is 0 where it is not to be told from rounding.
+    A height of the size of rounding errors is returned as 0.
     """
     apart = point - plane[0]
     if len(plane) == 1:
@@ -164,7 +170,7 @@ def _projection(plane: Array, point: Array) -> tuple[Array, float]:
     q, r = qr((plane[1:] - plane[0]).T, mode="economic")
     along = q.T @ apart
     across = apart - q @ along
-    across -= q @ (q.T @ across)  # once more, for orthogonality to rounding
+    across -= q @ (q.T @ across)  # a second time, to be orthogonal to rounding
     others = solve_triangular(r, along)
     height = float(across @ across)
     flat = height <= _FLAT**2 * (apart @ apart)
@@ -172,9 +178,9 @@ def _projection(plane: Array, point: Array) -> tuple[Array, float]:
 
 
 def _circumscribed(x: Array, support: Rows) -> tuple[Rows, Array]:
-    """The weights whose centre is equally far from all of the support, from scratch.
+    """Return support and weights of the ball through all support points, computed afresh.
 
-    With s_0 as the origin, s_i . c = |s_i|^2 / 2; rounding is not carried from step to step.
+    With s_0 as the origin, s_i . c = |s_i|^2 / 2. Rounding errors of earlier steps do not add up.
     """
     sides = x[support[1:]] - x[support[0]]
     r = qr(sides.T, mode="r")[0][: len(sides)]
@@ -185,11 +191,11 @@ def _circumscribed(x: Array, support: Rows) -> tuple[Rows, Array]:
 
 
 def _distances(points: Array, center: Array) -> Array:
-    """Squared distances (n,)."""
+    """Return squared distances (n,)."""
     apart = points - center
     return np.einsum("ij,ij->i", apart, apart)
 
 
 def _square(x: Array, support: Rows, weights: Array) -> float:
-    """The dual's value: no ball of the support has a smaller squared radius."""
+    """Return the dual's value, a lower bound of the squared radius."""
     return float(weights @ _distances(x[support], weights @ x[support]))

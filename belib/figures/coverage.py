@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 from belib.coverage import MEASURES, Embedding
-from belib.coverage.prediction import by_dataset
+from belib.coverage.measures import by_dataset
 from belib.figures import style
 from belib.tables import checked, once
 

@@ -10,10 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
 from numpy.typing import NDArray
 
+from belib.coverage.maps import StateMap
 from belib.figures import style
 from belib.figures.style import ACCENT, REWARD_COLORS, SHANNON
 from belib.rewards import behavioral_reward, shannon_reward
-from belib.statemap import StateMap
 from belib.weighting import prelec_beta
 
 

@@ -107,7 +107,7 @@ def measure(found: Sequence[Dataset], *, size: int = SIZE) -> pd.DataFrame:
     for domain in sorted({dataset.domain for dataset in found}):
         own = [dataset for dataset in found if dataset.domain == domain]
         fewest = min(dataset.steps for dataset in own)
-        table = coverage.measures(coverage.subsample(own, size=min(size, fewest)), halves=0)
+        table = coverage.measures(coverage.draw_states(own, size=min(size, fewest)), halves=0)
         growing = coverage.volumetric_coverage(own)
         last = growing.groupby(["scaling", "dataset"], sort=False)["coverage"].last()
         table["volumetric"], table["volumetric_scaled"] = last["none"], last["robust"]

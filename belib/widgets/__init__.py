@@ -6,7 +6,7 @@ waits. tests/browser drives them in JupyterLab.
 
 import ipywidgets as ui
 
-from belib.statemap import StateMap
+from belib.coverage.maps import StateMap
 from belib.widgets.coverage import CoverageMap as CoverageMap
 from belib.widgets.game import EntropyGame as EntropyGame
 from belib.widgets.rewards import RewardExplorer as RewardExplorer

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
-from belib.coverage import Embedding, Sample, episodes_inside, scale
+from belib.coverage import Embedding, States, episodes_inside, scale
 from belib.figures.coverage import labelled
 from belib.figures.style import ACCENT, OUTSIDE, of
 from belib.knn import knn_distances
@@ -29,7 +29,7 @@ class CoverageMap(ui.VBox):
         k: neighbours of the density, in the space of the features as they were embedded.
     """
 
-    def __init__(self, sample: Sample, embedding: Embedding, *, k: int = 5):
+    def __init__(self, sample: States, embedding: Embedding, *, k: int = 5):
         self._sample, self._embedding, self._k = sample, embedding, k
         self._labels = labelled(embedding.points).set_index("dataset")["label"]
         self.points = embedding.points.assign(label=embedding.points["dataset"].map(self._labels))

@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from scipy import stats
 
+from belib.coverage.maps import StateMap
 from belib.figures.style import ACCENT, REWARD_COLORS, SHANNON, objective_color
 from belib.rewards import behavioral_reward, shannon_reward
-from belib.statemap import StateMap
 from belib.weighting import Prelec, prelec_beta
 from belib.widgets.live import LiveFigure
 

@@ -1,7 +1,6 @@
 """Entropies of probability mass functions and of densities, in nats.
 
-Those of a density are integrals over a box of one or two dimensions by `belib.quadrature`: exact to
-1e-8, or refused with the reason.
+Those of a density, given by its logarithm, are integrals over a box of one or two dimensions.
 """
 
 import math
@@ -12,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import entr, lambertw, logsumexp
 
 from belib.arrays import real_array, whole_number
-from belib.quadrature import Bounds, Density, Integral, integrate_density
+from belib.quadrature import Bounds, Integral, LogDensity, integrate_density
 from belib.weighting import Identity, Prelec, check_positive, entropy_term, prelec_beta
 
 
@@ -92,7 +91,7 @@ def largest_admissible_alpha(n_outcomes: int) -> float:
 
 
 def differential_behavioral_entropy(
-    density: Density,
+    log_density: LogDensity,
     bounds: Bounds,
     *,
     alpha: float,
@@ -100,19 +99,20 @@ def differential_behavioral_entropy(
     extension: str = "identity",
     reference_volume: float = 1.0,
 ) -> Integral:
-    """beta int exp(-beta (-log f)^alpha) (-log f)^alpha dx, nats (paper, equation 8).
+    """Return beta int exp(-beta (-log f)^alpha) (-log f)^alpha dx, nats (paper, equation 8).
 
     Arguments, result and errors are those of `differential_generalized_entropy`, with Prelec's
-    weighting. Gaussian and exponential tails make it finite for all alpha, power tails infinite
-    for alpha < 1.
+    weighting. It is finite for all alpha if the tails are Gaussian or exponential, and infinite for
+    alpha < 1 if they are powers.
 
-    >>> normal = lambda x: np.exp(-(x[..., 0] ** 2) / 2) / np.sqrt(2 * np.pi)
-    >>> entropy = differential_behavioral_entropy(normal, [(-np.inf, np.inf)], alpha=0.5)
+    >>> from scipy import stats
+    >>> real_line = [(-np.inf, np.inf)]
+    >>> entropy = differential_behavioral_entropy(stats.norm.logpdf, real_line, alpha=0.5)
     >>> print(f"{entropy.value:.6f} nats")
     2.913570 nats
     """
     return differential_generalized_entropy(
-        density,
+        log_density,
         bounds,
         weighting=Prelec(alpha, beta, extension),
         reference_volume=reference_volume,
@@ -120,19 +120,19 @@ def differential_behavioral_entropy(
 
 
 def differential_generalized_entropy(
-    density: Density, bounds: Bounds, *, weighting: Callable, reference_volume: float = 1.0
+    log_density: LogDensity, bounds: Bounds, *, weighting: Callable, reference_volume: float = 1.0
 ) -> Integral:
-    """-int w(f) log w(f) dx of a density, nats (paper, equation 7).
+    """Return -int w(f) log w(f) dx of a density, nats (paper, equation 7).
 
     Args:
-        density: maps points (..., d) to densities (...).
-        bounds: d pairs (low, high), d = 1 or 2; ends may be infinite.
+        log_density: maps x (...) to log f (...), in two dimensions points (..., 2) to (...): any
+            `logpdf` of scipy.
+        bounds: one or two pairs (low, high); ends may be infinite.
         weighting: a `belib.weighting.Weighting`, or any function of f.
-        reference_volume: v > 0; the entropy is that of f v over x / v, which is free of units:
-            scaling x by c and v by c^d changes nothing.
+        reference_volume: v > 0; the entropy is that of f v over x / v, which has no unit: scaling x
+            by c and v by c^d changes nothing.
 
-    Returns:
-        (value, error), value to 1e-8 max(1, |value|); `float` gives the value.
+    Returns (value, error): the error is at most 1e-8 max(1, |value|), or 1e-5 in two dimensions.
 
     Raises ValueError where the integral is infinite, or cannot be resolved, and where the density
     does not integrate to 1.
@@ -140,43 +140,37 @@ def differential_generalized_entropy(
     check_positive("reference_volume", reference_volume)
     log_v = np.log(reference_volume)
     return integrate_density(
-        density,
+        log_density,
         bounds,
-        lambda log_f, log_dx: entropy_term(weighting, log_f + log_v, log_v - log_dx),
+        lambda log_f: entropy_term(weighting, log_f + log_v, log_v),
         level=-log_v,
         label=f"the entropy of {weighting}",
     )
 
 
-def differential_shannon_entropy(density: Density, bounds: Bounds) -> Integral:
-    """Shannon's entropy -int f log f dx, nats (paper, section 2): see the generalized entropy."""
-    return differential_generalized_entropy(density, bounds, weighting=Identity())
+def differential_shannon_entropy(log_density: LogDensity, bounds: Bounds) -> Integral:
+    """Return Shannon's entropy -int f log f dx, nats: see `differential_generalized_entropy`."""
+    return differential_generalized_entropy(log_density, bounds, weighting=Identity())
 
 
-def differential_renyi_entropy(density: Density, bounds: Bounds, *, q: float) -> Integral:
-    """Renyi's entropy log(int f^q dx) / (1 - q), nats (paper, section 2), q > 0.
+def differential_renyi_entropy(log_density: LogDensity, bounds: Bounds, *, q: float) -> Integral:
+    """Return Renyi's entropy log(int f^q dx) / (1 - q), nats (paper, section 2), q > 0.
 
     q = 1 is Shannon's entropy. Raises ValueError as `differential_generalized_entropy` does.
     """
     check_positive("q", q)
     if q == 1:
-        return differential_shannon_entropy(density, bounds)
-    y = 1 - q
+        return differential_shannon_entropy(log_density, bounds)
+    y, label = 1 - q, f"the integral of density^{q}"
+    if abs(y) >= 0.1:
+        power, error = integrate_density(log_density, bounds, lambda u: np.exp(q * u), label=label)
+        return Integral(float(np.log(power) / y), error / abs(y * power))
 
-    def power(log_f: NDArray, log_dx: NDArray) -> NDArray:
-        return np.exp(q * log_f + log_dx)
+    def excess(log_f: NDArray) -> NDArray:  # (f^q - f) / (1 - q), without its cancellation
+        return -np.exp(min(q, 1.0) * log_f) * np.expm1(abs(y) * log_f) / abs(y)
 
-    def excess(log_f: NDArray, log_dx: NDArray) -> NDArray:  # (f^q - f) / (1 - q), for q near 1
-        f = np.exp(log_f + log_dx)
-        near = f * np.expm1(-y * np.where(f > 0, log_f, 0.0)) / y
-        return np.where(np.abs(y * log_f) < 1, near, (power(log_f, log_dx) - f) / y)
-
-    term = excess if abs(y) < 0.1 else power
-    label = f"the integral of density^{q}"
-    integral, error = integrate_density(density, bounds, term, label=label)
-    if term is excess:
-        return Integral(float(np.log1p(y * integral) / y), error / (1 + y * integral))
-    return Integral(float(np.log(integral) / y), error / abs(integral * y))
+    value, error = integrate_density(log_density, bounds, excess, label=label)
+    return Integral(float(np.log1p(y * value) / y), error / (1 + y * value))
 
 
 def _checked_pmf(pmf: ArrayLike, axis: int) -> NDArray[np.float64]:

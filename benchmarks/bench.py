@@ -23,11 +23,10 @@ import pandas as pd
 import scaling
 import torch
 from measuring import RESULTS, in_turn, provenance, write_table
-from subjects import MISSING, Sizes, Subject, configs_of, searches, simulation, update_of, updates
+from subjects import MISSING, Sizes, Subject, searches, simulation, updates
 from threadpoolctl import threadpool_limits
 
 from belib.config import PretrainConfig
-from belib.estimates import update_seconds
 from belib.training.collection import Collection
 
 QUICK = Sizes(paper=64, laptop=32, members=2, n=300, steps=20, curve=3)
@@ -99,19 +98,6 @@ def timed(function: Callable, seconds: list[float]) -> Callable:
     return call
 
 
-def estimate_rows(sizes: Sizes, repeats: int) -> Iterator[dict]:
-    """What an update is expected to take (`belib.estimates`), over what it takes."""
-    for name in ("behavioral", "td3", "cql", "crr"):
-        for size, members in ((sizes.paper, 1), (sizes.laptop, sizes.members)):
-            configs = configs_of(name, size, members, "float32")
-            (times,), _ = in_turn([update_of(configs)[0]], repeats)
-            ratio = update_seconds(configs) / np.median(times)
-            setting = f"batch and hidden {size}, {members} members of {name}"
-            made = {"what": "estimated over real time of an update", "setting": setting}
-            made |= {"unit": "ratio", "ours": ratio, "target": "1 / 1.5 to 1.5"}
-            yield made | {"reached": yes(1 / 1.5 <= ratio <= 1.5)}
-
-
 def exponent_rows(fitted: pd.DataFrame) -> Iterator[dict]:
     """The fitted exponents, with one standard error to both sides."""
     for fit in fitted.itertuples():
@@ -126,7 +112,6 @@ def rows(sizes: Sizes, repeats: int, folder: Path, head: str) -> Iterator[dict]:
         for subject in subjects(sizes):
             yield row(subject, repeats)
     yield collection_row(sizes)
-    yield from estimate_rows(sizes, repeats)
     table = scaling.measured(sizes, min(repeats, 3))
     fitted = scaling.exponents(table)
     write_table("bench_scaling", table, head, folder)

@@ -14,25 +14,21 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor, nn
 
 from belib import engine, machine
-from belib.agents import agent_of
+from belib.agents import APT, agent_of
 from belib.config import OfflineConfig, PretrainConfig, paper_grid
-from belib.engine import Engine
-from belib.envs import domain_sizes
-from belib.estimates.rates import step_seconds
+from belib.cost import environment_seconds, practice
 from belib.offline import LEARNERS
 from belib.paths import ROOT, git_revision, write_text
-from belib.replay import Replay
-from belib.rewards import OBJECTIVES
 from belib.streams import Streams
 from belib.training.collection import Collection
 
@@ -44,25 +40,15 @@ FILL, FLOATS = Streams.fill, ("float32", "tf32")
 
 
 def make(name: str, members: int, device: torch.device, domain: str = "walker", **sizes: Any):
-    """An engine with members of one collector or learner, and random transitions to learn from."""
-    found, n_step = domain_sizes(domain), 3 if name in OBJECTIVES else 1
-    if name in OBJECTIVES:
-        sizes |= {"objective": name, "task": f"{domain}_walk" if name == "task" else ""}
-        configs = [PretrainConfig(seed=seed, **sizes) for seed in range(members)]
-    else:
+    """Return an engine with members of one collector or learner, and random transitions."""
+    sizes["domain"] = domain
+    if name in LEARNERS:
         configs = [OfflineConfig(algorithm=name, seed=seed, **sizes) for seed in range(members)]
-    skills = configs[0].skill_dim if name == "smm" else 0
-    dims = (found["observation"] + skills, found["action"])
-    learner = (LEARNERS.get(name) or agent_of(name))(*dims, configs)
-    replay = Replay(members, 3000, *dims, n_step=n_step, discount=0.99)
-    widths = {"observation": dims[0], "action": dims[1], "reward": 1, "discount": 1}
-    for source in range(members):
-        random = np.random.default_rng(source)
-        episode = {key: random.uniform(-1, 1, (2501, width)) for key, width in widths.items()}
-        episode["observation"][:, dims[0] - skills :] = np.eye(skills)[0] if skills else 0
-        replay.add_episode(source, {**episode, "discount": np.ones((2501, 1))})
-    draws = Streams(range(members), "replay")
-    return Engine(learner, replay, configs[0].batch_size, draws, device)
+    else:
+        task = f"{domain}_walk" if name == "task" else ""
+        one = PretrainConfig(objective=name, task=task, **sizes)
+        configs = [replace(one, seed=seed) for seed in range(members)]
+    return practice(configs, 3000, device)
 
 
 def wait(device: torch.device) -> None:
@@ -165,13 +151,13 @@ def grid_rows(table: pd.DataFrame) -> Iterator[dict]:
     measured = table[(table["what"] == "update") & (table["precision"] == "bfloat16")]
     for domain in DOMAINS:
         configs = [c for c in paper_grid("paper", domain=domain) if c.objective != "random"]
-        own, cost = measured[measured["domain"] == domain], step_seconds(domain)
-        collect, play = 1e3 * cost.collect, 1e3 * cost.step
+        own = measured[measured["domain"] == domain]
+        _, collect, play = (1e3 * seconds for seconds in environment_seconds(domain))
         groups = {(agent_of(c.objective), c.num_steps): [] for c in configs}
         for config in configs:
             groups[agent_of(config.objective), config.num_steps].append(config)
         for (agent, steps), group in groups.items():
-            name = "behavioral" if agent is agent_of("behavioral") else group[0].objective
+            name = "behavioral" if agent is APT else group[0].objective
             m, act, ms = len(group), *in_ms(own, name, len(group))
             # Every second step's update runs while its environments step.
             pair = 2 * act + m * collect + max(ms, m * collect)

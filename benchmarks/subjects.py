@@ -15,17 +15,13 @@ from coverage import points
 from dm_control import suite
 from torch.utils.flop_counter import FlopCounterMode
 
-from belib.agents import agent_of
 from belib.config import ALGORITHMS, LearnerConfig, OfflineConfig, PretrainConfig
+from belib.cost import practice
 from belib.coverage import smallest_ball
 from belib.envs import _PHYSICS, _STAGES, Environment, TaskRewards
-from belib.estimates import small_replay
 from belib.estimators import shannon_entropy_knn
 from belib.knn import knn_distances
 from belib.machine import products
-from belib.offline import LEARNERS
-from belib.replay import Batch
-from belib.streams import Streams
 
 OBS, ACTION = 24, 6  # Walker
 Call = Callable[[], object]
@@ -112,24 +108,10 @@ def configs_of(name: str, size: int, members: int, precision: str) -> list[Learn
 
 def update_of(configs: list[LearnerConfig]) -> tuple[Call, Call]:
     """Calls that update all members on one batch, and that draw a batch."""
-    config, sizes = configs[0], (OBS, ACTION)
-    offline = isinstance(config, OfflineConfig)
-    made = LEARNERS[config.algorithm] if offline else agent_of(config.objective)
-    learner, replay = made(*sizes, configs), small_replay(config, len(configs), sizes, 10_000)
-    draw = partial(replay.sample, config.batch_size, Streams(range(len(configs)), "replay"))
-    batch = random_numbers(draw())
+    engine = practice(configs, rows=10_000)
+    learner, draw = engine.learner, partial(engine.replay.sample, engine.batch_size, engine.draws)
+    batch = draw()
     return lambda: learner.update(batch), draw
-
-
-def random_numbers(batch: Batch) -> Batch:
-    """A batch of the same shapes that repeats no state and no action."""
-    drawn = batch._replace(
-        obs=torch.randn_like(batch.obs),
-        action=torch.rand_like(batch.action) * 2 - 1,
-        next_obs=torch.randn_like(batch.next_obs),
-        discount=torch.full_like(batch.discount, 0.99),
-    )
-    return drawn if batch.path is None else drawn._replace(path=torch.randn_like(batch.path))
 
 
 def flops_of(update: Call) -> int:

@@ -24,7 +24,7 @@ FLOORS = (
     {"datasets", "actor_critic", "maximizers"},
     {"agents", "offline", "engine"},
     {"training", "coverage"},
-    {"figures", "estimates"},
+    {"figures", "cost"},
     {"widgets", "grid", "report"},
 )
 FLOOR = {name: number for number, names in enumerate(FLOORS) for name in names}

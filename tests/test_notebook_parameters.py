@@ -13,7 +13,7 @@ import yaml
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
-from belib import envs, estimates, paths, training
+from belib import envs, paths, training
 from belib.config import ALGORITHMS, PRECISIONS, PretrainConfig, scales
 from belib.paths import ROOT
 from belib.rewards import OBJECTIVES
@@ -66,9 +66,6 @@ def execute(stem, **given):
     return SimpleNamespace(**shell.user_ns)
 
 
-measured_once = functools.cache(estimates.calibrate)
-
-
 @pytest.fixture
 def runs_dir(tmp_path, monkeypatch):
     """For runs of which every scale is tiny, one group after another."""
@@ -77,7 +74,6 @@ def runs_dir(tmp_path, monkeypatch):
         for scale in SCALES:
             (tmp_path / "params" / f"{stage}.{scale}.yaml").write_text(yaml.safe_dump(sizes))
     monkeypatch.setattr(paths, "PARAMS", tmp_path / "params")
-    monkeypatch.setattr(estimates, "calibrate", measured_once)
     monkeypatch.setattr(training.os, "cpu_count", lambda: 1)
     plt.switch_backend("agg")
     with plt.rc_context(), pd.option_context("display.max_colwidth", 50):

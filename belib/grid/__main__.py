@@ -49,12 +49,11 @@ def show_plan(jobs: list[grid.Job], table: pd.DataFrame, cores: int) -> None:
     shown = plan.summary(table)
     with pd.option_context("display.width", 120, "display.float_format", "{:.2f}".format):
         print(shown.to_string(index=False))
-    hours, gpu_hours = table["minutes"].sum() / 60, table["gpu_minutes"].sum() / 60
+    hours = table["minutes"].sum() / 60
     on_cores = f"of a core here, {hours / cores:.1f} on {cores} cores at best"
     print(
         f"{len(jobs)} jobs, {int(table['finished'].sum())} of them finished. What is left takes "
-        f"about {hours:.1f} hours {'on the GPU here' if _gpus() else on_cores}; "
-        f"{gpu_hours:.1f} on a GPU ({plan.GPU}, by its published numbers)"
+        f"about {hours:.1f} hours {'on the GPU here' if _gpus() else on_cores}"
     )
 
 

@@ -10,27 +10,24 @@ from typing import Any
 
 import pandas as pd
 
-from belib import estimates, paths
+from belib import cost, paths
 from belib.config import OfflineConfig, PretrainConfig
 from belib.grid import Job, work
 
 PLAN = "plan.json"
 CONFIGS = {"collect": PretrainConfig, "offline": OfflineConfig}
 
-COSTS = ("minutes", "gpu_minutes", "memory_gb", "disk_gb")
+COSTS = ("minutes", "memory_gb", "disk_gb")
 
 # Notebook 06 takes 1, 4 and 20 minutes at the three scales, after 8, 41 and 72 jobs.
 _NOTEBOOK_MINUTES_A_JOB, _NOTEBOOK_GB = 0.25, 3.0
-
-GPU = "H100"
-"""The card of `gpu_minutes`: by published numbers, since nobody has measured one here."""
 
 # Limits for the engine: times the estimate. A job that is ended goes on at the next try.
 _TIME_LIMIT, _LEAST_MINUTES, _MEMORY_LIMIT = 3.0, 30, 1.5
 
 
 def costs(jobs: Sequence[Job], runs_dir: Path) -> pd.DataFrame:
-    """A row a job: stage, domain, members, finished, trains, minutes, gpu_minutes, GB.
+    """A row a job: stage, domain, members, finished, trains, minutes, GB.
 
     What is finished costs nothing. `minutes` are of this machine with the threads that torch has.
     """
@@ -48,26 +45,23 @@ def costs(jobs: Sequence[Job], runs_dir: Path) -> pd.DataFrame:
 
 
 def _cost(job: Job, steps: dict[tuple[str, str], int]) -> dict[str, float]:
-    """Of one job, by `belib.estimates`; `steps` are of datasets, by domain and name."""
+    """Of one job, by `belib.cost`; `steps` are of datasets, by domain and name."""
     if not job.configs:
         minutes = _NOTEBOOK_MINUTES_A_JOB * len(job.needs)
-        return dict(zip(COSTS, (minutes, minutes, _NOTEBOOK_GB, 0.1), strict=True))
+        return dict(zip(COSTS, (minutes, _NOTEBOOK_GB, 0.1), strict=True))
     configs = job.configs
     size = steps.get((configs[0].domain, configs[0].dataset))
     if work.is_baselines(job):  # as long as two evaluations, of two policies
         configs = [replace(config, num_steps=2, eval_every=1) for config in configs]
-    here = estimates.estimate(configs, dataset_steps=size)
-    there = estimates.estimate(configs, rates=estimates.ASSUMED[GPU], dataset_steps=size)
-    found = (here.minutes, there.minutes, here.memory_gb, here.disk_gb)
-    return dict(zip(COSTS, found, strict=True))
+    return cost.estimate(configs, dataset_steps=size or 0)._asdict()
 
 
 def summary(table: pd.DataFrame) -> pd.DataFrame:
     """`costs` by stage and domain, and in total."""
     kinds = {"jobs": ("job", "count"), "finished": ("finished", "sum")}
-    kinds |= {name: (name, "sum") for name in ("members", "hours", "gpu_hours")}
+    kinds |= {name: (name, "sum") for name in ("members", "hours")}
     kinds |= {"memory_gb": ("memory_gb", "max"), "disk_gb": ("disk_gb", "sum")}
-    table = table.assign(hours=table["minutes"] / 60, gpu_hours=table["gpu_minutes"] / 60)
+    table = table.assign(hours=table["minutes"] / 60)
     rows = table.groupby(["stage", "domain"], sort=False).agg(**kinds).reset_index()
     total = table.assign(stage="total", domain="").groupby(["stage", "domain"]).agg(**kinds)
     return pd.concat([rows, total.reset_index()], ignore_index=True)
@@ -110,7 +104,7 @@ def write(
 
 
 def _entry(job: Job, row: pd.Series, gpus: int) -> dict[str, Any]:
-    minutes = row["gpu_minutes" if gpus else "minutes"]
+    minutes = row["minutes"]
     resources = {
         "mem_mb": math.ceil(1000 * _MEMORY_LIMIT * row["memory_gb"]),
         "runtime": max(_LEAST_MINUTES, math.ceil(_TIME_LIMIT * minutes)),

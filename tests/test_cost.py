@@ -1,0 +1,98 @@
+"""Estimates before a run: arithmetic with known speeds, and the real speeds of this machine."""
+
+import time
+from dataclasses import replace
+
+import pytest
+
+from belib import cost, training
+from belib.config import OfflineConfig, PretrainConfig
+from belib.cost import Cost, estimate
+
+
+@pytest.fixture
+def known_speeds(monkeypatch):
+    """An update takes 10 ms, an action and a step 1 ms, loading an environment 2 s."""
+    monkeypatch.setattr(cost, "_learner", lambda configs: (0.01, 0.001, 1e9))
+    monkeypatch.setattr(cost, "environment_seconds", lambda domain: (2.0, 0.001, 0.001))
+
+
+@pytest.mark.parametrize(
+    ("minutes", "words"),
+    [(0.05, "about 3 s"), (12.2, "about 12 min"), (119.0, "about 119 min"), (150.0, "about 2 h")],
+)
+def test_a_cost_is_printed_in_a_fitting_unit(minutes, words):
+    assert str(Cost(minutes, 1.34, 0.5)) == f"{words}, 1.3 GB"
+
+
+def test_a_collection_by_hand(known_speeds):
+    """Two members: 2 x 10,000 environment steps, 8,000 actions, 4,000 updates, 2 environments."""
+    one = PretrainConfig(objective="shannon", num_steps=10_000, random_steps=2_000)
+    minutes, memory, disk = estimate([one, replace(one, seed=1)])
+    assert minutes == pytest.approx((2 * 10 + 8 + 40 + 2 * 2) / 60)
+    row = 4 * (24 + 6 + 2)
+    assert memory == pytest.approx(0.7 + 1 + 2 * (10_000 * (row + 8) + 13e6) / 1e9)
+    assert disk == pytest.approx(1 + 2 * 10_000 * (row + 8 * (9 + 9 + 3)) / 1e9, rel=0.01)
+
+
+def test_learning_by_hand(known_speeds):
+    """1,000 updates; 3 evaluations of 1,000 steps in 2 x 5 environments, which are loaded once."""
+    sizes = {"num_steps": 1_000, "eval_every": 400, "eval_episodes": 5}
+    members = [OfflineConfig(seed=seed, **sizes) for seed in range(2)]
+    assert estimate(members).minutes == pytest.approx((10 + 3 * (1 + 10) + 20) / 60)
+    more = estimate(members, dataset_steps=1_500_000).memory_gb - estimate(members).memory_gb
+    assert more == pytest.approx(1e6 * (4 * (24 + 6 + 2) + 8) / 1e9)
+
+
+def test_groups_share_the_cores(known_speeds, monkeypatch):
+    monkeypatch.setattr(cost.os, "cpu_count", lambda: 2)
+    one, four = estimate([OfflineConfig()]), estimate(*[[OfflineConfig()]] * 4)
+    assert four.minutes == pytest.approx(2 * one.minutes)
+    assert four.memory_gb == pytest.approx(2 * one.memory_gb)
+
+
+def test_members_that_cannot_run_in_lockstep_run_one_after_the_other(known_speeds):
+    members = [PretrainConfig(objective=name) for name in ("shannon", "rnd")]
+    both, parts = estimate(members), [estimate(member) for member in members]
+    assert both.minutes == pytest.approx(sum(part.minutes for part in parts))
+    assert both.memory_gb == max(part.memory_gb for part in parts)
+
+
+def test_configs_that_do_not_go_together_are_refused():
+    with pytest.raises(ValueError, match="must have the same hidden_dim"):
+        estimate([PretrainConfig(), PretrainConfig(hidden_dim=8)])
+
+
+def test_the_files_of_a_collection_are_as_large_as_estimated(small_pretrain, tmp_path):
+    config = small_pretrain(objective="random")
+    (folder,) = training.pretrain(config, runs_dir=tmp_path, progress=False)
+    size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+    assert estimate(config).disk_gb == pytest.approx(size / 1e9, rel=0.15)
+
+
+def test_rewards_of_distances_are_timed_once():
+    sizes = {"hidden_dim": 16, "batch_size": 16}
+    cost._timed.cache_clear()
+    for objective, seed in (("behavioral", 0), ("renyi", 1), ("shannon", 2)):
+        estimate(PretrainConfig(objective=objective, seed=seed, **sizes))
+    assert cost._timed.cache_info().misses == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stage", ["collection", "learning"])
+def test_a_run_takes_what_is_estimated(stage, tmp_path):
+    """Within a factor of 1.5, in time of this thread, in which other processes count little."""
+    options = {"runs_dir": tmp_path, "progress": False}
+    sizes = {"hidden_dim": 128, "batch_size": 128}
+    one = PretrainConfig(num_steps=2_500, random_steps=1_000, representation_dim=128, **sizes)
+    members = [replace(one, seed=seed) for seed in range(2)]
+    if stage == "learning":
+        training.pretrain(replace(one, objective="random"), **options)
+        data = {"dataset": "random-s0", "num_steps": 100, "eval_every": 100, "eval_episodes": 1}
+        members = [OfflineConfig(seed=seed, **data, **sizes) for seed in range(20)]
+    run = training.train_offline if stage == "learning" else training.pretrain
+    expected, begin = 60 * estimate(members).minutes, time.thread_time()
+    run(members, **options)
+    seconds = time.thread_time() - begin
+    print(f"estimated {expected:.1f} s, took {seconds:.1f}: {expected / seconds:.2f}")
+    assert 1 / 1.5 < expected / seconds < 1.5

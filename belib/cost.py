@@ -109,8 +109,9 @@ def _learner(configs: Sequence[runs.Config]) -> tuple[float, float, float]:
     with fitting_threads(configs):
         update, act, parameters = _timed(replace(config, **same), few, torch.get_num_threads())
     growth = (members / few) ** 0.95
-    cql = isinstance(config, OfflineConfig) and config.algorithm == "cql"
-    rows = 3 * config.num_action_samples if cql else 1  # actions of a state
+    rows = 1  # actions of a state
+    if isinstance(config, OfflineConfig) and config.algorithm == "cql":
+        rows = 3 * config.num_action_samples
     width = max(config.hidden_dim, getattr(config, "representation_dim", 0))
     activations = 12 * 4 * members * config.batch_size * rows * width  # 3 a layer, 4 layers
     return growth * update, growth * act, 16 * parameters * members / few + activations

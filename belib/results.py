@@ -18,13 +18,14 @@ from belib.statistics import bootstrap, interquartile_mean, probability_of_impro
 
 COLUMNS = ("domain", "task", "dataset", "objective", "parameter", "algorithm", "seed", "step")
 COLUMNS += ("return", "episodes", "upright", "status", "scale", "data_scale", "revision")
-COLUMNS += ("precision",)
+COLUMNS += ("precision", "variant")
 """`return` is the mean over `episodes` evaluation episodes of the mean action; `upright` is the
 share of their starts with an upright torso; `seed` is the learner's; `status` is `ok`, or
 `diverged` with a `return` that is missing; `scale` is the learner's, `data_scale` its dataset's;
-`precision` is that of the networks' products, missing for baselines."""
+`precision` is that of the networks' products, missing for baselines; `variant` is what tells the
+dataset from others of its objective and parameter."""
 
-TEXT = ("domain", "task", "dataset", "objective", "algorithm", *COLUMNS[-5:])
+TEXT = ("domain", "task", "dataset", "objective", "algorithm", *COLUMNS[-6:])
 """The columns of text, also where a name or a revision consists of digits."""
 
 ONLINE = "online.csv"
@@ -83,6 +84,7 @@ def row(
         "data_scale": None if collected is None else collected.scale,
         "revision": revision,
         "precision": None,
+        "variant": (collected.variant or None) if collected else None,
         **changes,
     }
 
@@ -103,9 +105,10 @@ def read(*files: Path) -> pd.DataFrame:
     """The rows of files `results.csv` or `online.csv`; ValueError that names one of anything else.
 
     A file has none before the first evaluation. Those of early versions have no `status`,
-    `upright` and `precision`, which are missing then.
+    `upright`, `precision` and `variant`, which are missing then.
     """
-    needed = [name for name in COLUMNS if name not in ("status", "upright", "precision")]
+    later = ("status", "upright", "precision", "variant")
+    needed = [name for name in COLUMNS if name not in later]
     table = tables.read_csv(*files, text=TEXT, empty=True, others=needed, **KINDS)
     return table.reindex(columns=[*COLUMNS, *(name for name in table if name not in COLUMNS)])
 

@@ -87,11 +87,12 @@ def test_collection_curves_hold_zero_and_all_values():
 
 
 def test_objectives_stand_in_one_order_with_their_colours():
-    configs = [PretrainConfig(objective=o) for o in ("random", "rnd", "behavioral", "shannon")]
+    configs = [PretrainConfig(objective=o) for o in ("random", "rnd")]
+    configs += [PretrainConfig(representation="observation"), PretrainConfig(objective="shannon")]
     metrics = [pd.DataFrame({"step": [1, 2], "return_walker_run": [9.0, i]}) for i in range(4)]
     (ax,) = figures.collection.objectives(metrics, configs, ["walker_run"])
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert labels == ["SE", "BE α = 0.5", "RND", "random actions"]
+    assert labels == ["SE", "BE α = 0.5, observation", "RND", "random actions"]
     assert [line.get_ydata()[1] for line in ax.lines[:4]] == [3, 2, 1, 0]
     assert ax.lines[1].get_color() == figures.style.objective_color("behavioral", 0.5)
 

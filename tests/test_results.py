@@ -13,7 +13,9 @@ def table(scale="laptop"):
             config = OfflineConfig(seed=seed, scale=scale)
             returns = np.array([value - 0.5, value + 0.5])
             rows.append(
-                results.row(config, PretrainConfig(), step, returns, "abc", precision="float32")
+                results.row(
+                    config, PretrainConfig(label="long"), step, returns, "abc", precision="float32"
+                )
             )
     return pd.DataFrame(rows)
 
@@ -57,7 +59,7 @@ def test_collect_reads_what_write_wrote(tmp_path):
         (tmp_path / "offline" / name).mkdir(parents=True)
         results.write(tmp_path / "offline" / name / "results.csv", part)
     pd.testing.assert_frame_equal(results.collect(tmp_path), table())
-    old = table().drop(columns=["status", "upright", "precision"])  # made before these columns were
+    old = table().drop(columns=["status", "upright", "precision", "variant"])  # an early file
     results.write(tmp_path / "offline" / "b" / "results.csv", old)
     assert len(results.collect(tmp_path)) == 3 + len(old)
     with pytest.raises(ValueError, match=r"must hold results.csv files with rows, got none"):

@@ -165,10 +165,11 @@ class PretrainConfig(LearnerConfig):
 
     @property
     def variant(self) -> str:
-        """How the objective differs from the paper's: `signed`, `observation`, or nothing."""
+        """What else tells datasets of an objective apart: `signed`, `observation-long`, or ""."""
         default = {item.name: item.default for item in fields(self)}
         names = (n for n in ("renyi_form", "representation") if n not in self.unused_fields)
-        return "-".join(v for n in names if (v := getattr(self, n)) != default[n])
+        choices = [v for n in names if (v := getattr(self, n)) != default[n]]
+        return "-".join([*choices, self.label] if self.label else choices)
 
     @property
     def parameter(self) -> float | None:
@@ -180,7 +181,7 @@ class PretrainConfig(LearnerConfig):
     def dataset(self) -> str:
         """The dataset's name: `behavioral-0.5-s0`, `renyi-2-signed-s0`, `shannon-long-s0`."""
         parameter = "" if self.parameter is None else f"{self.parameter:.12g}"
-        parts = (self.objective, parameter, self.variant, self.task, self.label, f"s{self.seed}")
+        parts = (self.objective, parameter, self.task, self.variant, f"s{self.seed}")
         return "-".join(part for part in parts if part)
 
 

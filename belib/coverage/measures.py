@@ -104,7 +104,7 @@ def measures(
         row["radius_robust"] = smallest_ball(joint.features[mine]).radius
         table[name] = row
     known = states.rows.drop_duplicates("dataset").set_index("dataset")
-    known = known[["objective", "parameter", "seed", "scale"]]
+    known = known.filter(["objective", "parameter", "variant", "seed", "scale"])
     return known.join(pd.DataFrame.from_dict(table, orient="index"))
 
 

@@ -24,8 +24,8 @@ class States:
 
     Attributes:
         features: (n, d) observations as recorded.
-        rows: a row a state: `dataset`, its `objective`, `parameter`, `seed` and `scale`, the
-            `episode` and `row` in its file, the `step` that led to the state, and task rewards.
+        rows: a row a state: `dataset`, its `objective`, `parameter`, `variant`, `seed`, `scale`,
+            the `episode` and `row` in its file, the `step` that led to the state, task rewards.
     """
 
     features: Array

@@ -28,7 +28,8 @@ def volumetric_coverage(
     """
     states = draw_increments(datasets, increments, share, seed)
     described = states.rows.drop_duplicates("dataset")
-    described = described[["dataset", "objective", "parameter", "seed", "scale"]]
+    columns = ["dataset", "objective", "parameter", "variant", "seed", "scale"]
+    described = described.filter(columns)
     curves = []
     for scaling in SCALINGS:
         features = scale(states.features, scaling)

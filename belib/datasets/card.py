@@ -78,7 +78,7 @@ def check_card(folder: Path) -> list[str]:
 
 def origin(dataset: Dataset) -> dict[str, Any]:
     """What made the data; for merged data, what all sources have in common, else None."""
-    names = ("objective", "parameter", "seed", "scale")
+    names = ("objective", "parameter", "variant", "seed", "scale")
     config, provenance = dataset.config(), dataset.provenance()
     if config is not None:
         return {name: getattr(config, name) for name in names}

@@ -60,7 +60,8 @@ def objectives(
         configs: of the datasets, in the same order.
         tasks: `walker_stand`, ...
     """
-    known = [{"objective": c.objective, "parameter": c.parameter} for c in configs]
+    columns = ("objective", "parameter", "variant")
+    known = [{name: getattr(config, name) for name in columns} for config in configs]
     numbers = ["step", *(f"return_{task}" for task in tasks)]
     tables = zip(metrics, known, strict=True)
     table = pd.concat([checked(m, numbers=numbers).assign(**recipe) for m, recipe in tables])

@@ -14,7 +14,7 @@ from belib.figures.coverage import labelled
 from belib.figures.style import ACCENT, OUTSIDE, of
 from belib.knn import knn_distances
 
-_FIXED = ("dataset", "objective", "parameter", "seed", "scale", "episode", "row", "step", "x", "y")
+_FIXED = ("dataset", "objective", "parameter", "variant", "seed", "scale", "episode", "row", "step")
 _LISTED = 12  # episodes
 _BARS = {"time": "environment step", "k-NN density": "log density"}
 
@@ -34,7 +34,7 @@ class CoverageMap(ui.VBox):
         self._labels = labelled(embedding.points).set_index("dataset")["label"]
         self.points = embedding.points.assign(label=embedding.points["dataset"].map(self._labels))
         names = {label: dataset for dataset, label in self._labels.items()}
-        tasks = [name for name in embedding.points.columns if name not in _FIXED]
+        tasks = [name for name in embedding.points.columns if name not in (*_FIXED, *"xy")]
         self.datasets = ui.SelectMultiple(
             options=names, value=sample.names, rows=min(8, len(names)), description="datasets"
         )

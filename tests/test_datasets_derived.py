@@ -189,7 +189,9 @@ def test_sources_may_be_a_generator_and_have_one_size(make_dataset, tmp_path):
     for file in two.files:
         arrays = read_arrays(file)
         np.savez(file, **{**arrays, "observation": arrays["observation"][:, 1:]})
-    with pytest.raises(DatasetError, match=r"random-s1.* must have 24 numbers a row, got 23"):
+    with pytest.raises(
+        DatasetError, match=r"random-s1.* must be float32 \(5, 24\), got float32 \(5, 23\)"
+    ):
         datasets.merge([one, two], tmp_path / "new" / "walker" / "other")
 
 
@@ -254,6 +256,8 @@ def test_urlbs_buffers_are_imported_in_the_order_of_their_indices(download, tmp_
 
 
 def test_data_of_another_domain_are_not_imported(download, tmp_path):
-    with pytest.raises(DatasetError, match=r"'observation' must have 78 numbers .*, got 24"):
+    with pytest.raises(
+        DatasetError, match=r"'observation' must be float32 \(5, 78\), got float32 \(5, 24\)"
+    ):
         datasets.import_exorl(download, tmp_path / "mine" / "quadruped" / "apt")
     assert not (tmp_path / "mine").exists()

@@ -77,14 +77,14 @@ def test_a_taken_name_is_refused_and_a_failure_takes_none(minari, make_dataset, 
         datasets.export_minari(dataset, "one-v0")
     dataset.files[1].write_bytes(good)
     datasets.export_minari(dataset, "one-v0")
-    with pytest.raises(ValueError, match="must be new, got one-v0"):
+    with pytest.raises(ValueError, match=r"must be new and end .*, got 'one-v0'"):
         datasets.export_minari(dataset, "one-v0")
     assert minari.load_dataset("one-v0").total_steps == 14
 
 
 def test_what_cannot_be_exported_is_refused_before_anything_is_made(minari, make_dataset, tmp_path):
     dataset = make_dataset()
-    with pytest.raises(ValueError, match="must end in a version, as -v0, got 'mine'"):
+    with pytest.raises(ValueError, match="end in a version, as -v0, got 'mine'"):
         datasets.export_minari(dataset, "mine")
     with pytest.raises(datasets.DatasetError, match=r"must be one of .*, got 'walker_fly'"):
         datasets.export_minari(dataset, task="walker_fly")

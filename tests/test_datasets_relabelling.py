@@ -1,7 +1,6 @@
 """Rewards from physics states: equal to the live ones, computed once, never from other data."""
 
 import shutil
-import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -97,21 +96,9 @@ def test_data_in_a_folder_that_cannot_be_written_are_relabelled_all_the_same(mak
     expected = datasets.relabel(dataset, "walker_run")
     shutil.rmtree(dataset.folder / "relabelled")
     (dataset.folder / "relabelled").touch()  # no folder can be made there
-    with pytest.warns(UserWarning, match="labels are not kept"):
+    with pytest.warns(UserWarning, match="rewards are not cached"):
         found = datasets.relabel(dataset, "walker_run")
     assert all(np.array_equal(a, b) for a, b in zip(found, expected, strict=True))
-
-
-@pytest.mark.slow
-def test_processes_share_the_work(make_dataset):
-    dataset = make_dataset()
-    expected = datasets.relabel(dataset, "walker_run")
-    shutil.rmtree(dataset.folder / "relabelled")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        found = datasets.relabel(dataset, "walker_run", processes=2)
-    assert all(np.array_equal(a, b) for a, b in zip(found, expected, strict=True))
-    assert not (dataset.folder / "relabelled" / ".lock").exists()
 
 
 def test_states_without_their_activations_are_refused_with_the_expected_size(make_dataset):

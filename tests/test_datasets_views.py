@@ -77,7 +77,9 @@ def test_episodes_of_other_sizes_are_refused_by_name(folder):
     other = numbered(4)
     other["action"] = np.zeros((5, 2), np.float32)
     datasets.write_episode(folder, 1, other, {})
-    with pytest.raises(DatasetError, match=r"_000001_4.npz: .*'action' must have 1 numbers"):
+    with pytest.raises(
+        DatasetError, match=r"_000001_4.npz: .*'action' must be float32 \(5, 1\), got .* \(5, 2\)"
+    ):
         datasets.load(folder).transitions()
 
 

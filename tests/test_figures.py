@@ -112,7 +112,7 @@ def walker_dataset(tmp_path):
     def make(name, change):
         rows, generator = np.zeros((101, 1)), np.random.default_rng(0)
         obs, physics = change(generator.normal(size=(101, 24))), np.zeros((101, 18))
-        pairs = zip(datasets.DTYPES.items(), (obs, rows, rows, rows, physics), strict=True)
+        pairs = zip(datasets.DTYPES.items(), (obs, rows, rows, rows + 1, physics), strict=True)
         episode = {key: array.astype(dtype) for (key, dtype), array in pairs}
         folder = tmp_path / "walker" / name
         datasets.write_episode(folder, 0, episode, {})
@@ -125,7 +125,7 @@ def test_torso_map_shows_two_datasets_with_equal_limits(tmp_path):
     def dataset(name, height):
         folder = tmp_path / "walker" / name
         rows, physics = np.zeros((101, 1)), np.full((101, 18), height)
-        arrays = (rows, rows, rows, rows, physics)
+        arrays = (rows, rows, rows, rows + 1, physics)
         episode = {
             k: a.astype(t) for (k, t), a in zip(datasets.DTYPES.items(), arrays, strict=True)
         }

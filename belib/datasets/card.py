@@ -1,5 +1,6 @@
 """A dataset's card: computed from its files, never typed."""
 
+import contextlib
 import hashlib
 import json
 import math
@@ -10,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from belib import paths, tables
-from belib.datasets.dataset import Dataset, content_sha256, load
-from belib.datasets.episodes import DatasetError, read_episode, read_object
+from belib import paths, rewards, tables
+from belib.datasets.dataset import Dataset, load
 from belib.datasets.relabelling import task_rewards
 from belib.envs import domain_tasks
 
@@ -28,16 +28,13 @@ _OF_ITS_MAKING = ("precision", "versions", "git_revision", "card_sha256")
 def write_card(folder: Path, *, precision: str | None = None) -> dict[str, Any]:
     """Compute a dataset's card from its files and configuration, write it and return it.
 
-    Args:
-        folder: the dataset's.
-        precision: of the products of the agent that collected it, if that is known.
+    `precision` is that of the agent's products; by default it is taken from the card before.
     """
-    card = _facts(load(folder))
+    card, packages = _facts(load(folder)), ("belib", "dm_control", "mujoco", "numpy", "torch")
+    with contextlib.suppress(ValueError):  # a damaged card is replaced
+        precision = precision or (read_card(folder) or {}).get("precision")
     card["precision"] = precision
-    card["versions"] = {
-        "python": platform.python_version(),
-        **{name: version(name) for name in ("belib", "dm_control", "mujoco", "numpy", "torch")},
-    }
+    card["versions"] = {"python": platform.python_version(), **{p: version(p) for p in packages}}
     card["git_revision"] = paths.git_revision()
     card["card_sha256"] = _digest(card)
     paths.write_text(folder / CARD, json.dumps(card, indent=2) + "\n")
@@ -45,106 +42,93 @@ def write_card(folder: Path, *, precision: str | None = None) -> dict[str, Any]:
 
 
 def read_card(folder: Path) -> dict[str, Any] | None:
-    """A dataset's card, None where it has none yet; DatasetError for a file of anything else."""
+    """Return a dataset's card; None without a card.json, ValueError for any other file."""
     file = folder / CARD
-    return read_object(file, _NEEDED) if file.exists() else None
+    return paths.read_json(file, _NEEDED) if file.exists() else None
 
 
 def is_described(dataset: Dataset) -> bool:
-    """Whether a card tells of all its steps; not while it is collected, or extended."""
+    """Return whether the card counts all steps: not while the dataset is collected or extended."""
     card = read_card(dataset.folder)
     return card is not None and card["steps"] == dataset.steps
 
 
 def check_card(folder: Path) -> list[str]:
-    """What in a dataset's card is not what its files give; raises DatasetError as `load` does."""
+    """Return how a dataset's card differs from its files; cards of earlier versions lack entries.
+
+    Raises ValueError as `load` and `read_card` do.
+    """
     dataset = load(folder)
-    try:
-        card = read_card(dataset.folder)
-    except DatasetError as error:
-        return [str(error).replace(f"{dataset.folder / CARD} ", "it ")]
+    card = read_card(dataset.folder)
     if card is None:
         return ["there is none"]
     facts = _facts(dataset)
     faults = [
-        f"{name} must be {facts.get(name)!r}, got {card.get(name)!r}"
-        for name in {**facts, **card}
-        if name not in _OF_ITS_MAKING and not _same(facts.get(name), card.get(name))
+        f"{name} must be {facts.get(name)!r}, got {value!r}"
+        for name, value in card.items()
+        if name not in _OF_ITS_MAKING and not _same(facts.get(name), value)
     ]
-    if not faults and card.get("card_sha256") != _digest(card):
+    if not faults and card["card_sha256"] != _digest(card):
         faults = ["it was changed after it was written: card_sha256 is not that of the rest"]
     return faults
 
 
 def origin(dataset: Dataset) -> dict[str, Any]:
-    """What made the data; for merged data, what all sources have in common, else None."""
+    """Return what made the data; for merged data what all sources have in common, else None."""
     names = ("objective", "parameter", "variant", "seed", "scale")
     config, provenance = dataset.config(), dataset.provenance()
     if config is not None:
         return {name: getattr(config, name) for name in names}
-    sources = (provenance or {}).get("sources", [{}])
-    found = {name: [source.get(name) for source in sources] for name in names}
-    return {name: v[0] if all(x == v[0] for x in v) else None for name, v in found.items()}
+    sources = (provenance or {}).get("sources") or [{}]
+    same = {name: all(s.get(name) == sources[0].get(name) for s in sources) for name in names}
+    return {name: sources[0].get(name) if same[name] else None for name in names}
+
+
+def identity(dataset: Dataset) -> dict[str, Any]:
+    """Return name, origin, size and content of a dataset.
+
+    `sha256` is of the names, types, shapes and numbers of all arrays in order: a copy has the same,
+    whatever the names and the compression of its files.
+    """
+    digest = hashlib.sha256()
+    for episode in dataset.episodes():
+        for key, array in sorted(episode.items()):
+            digest.update(f"{key} {array.dtype.str} {array.shape}".encode())
+            digest.update(np.ascontiguousarray(array).data)
+    size = {"episodes": len(dataset.files), "steps": dataset.steps, "sha256": digest.hexdigest()}
+    return {"name": dataset.name, "domain": dataset.domain, **origin(dataset), **size}
 
 
 def _facts(dataset: Dataset) -> dict[str, Any]:
-    """The card's part that files and configuration determine."""
-    config, collected = dataset.config(), dataset.provenance() is None
-    episode = read_episode(dataset.files[-1])
-    return {
-        "name": dataset.name,
-        "domain": dataset.domain,
-        **origin(dataset),
-        "num_steps": config.num_steps if config and collected else dataset.steps,
-        "episodes": len(dataset.files),
-        "steps": dataset.steps,
-        "obs_dim": episode["observation"].shape[1],
-        "action_dim": episode["action"].shape[1],
-        **_returns(dataset, has_physics="physics" in episode),
-        "random_actions": _random_share(dataset),
-        "physics_errors": _physics_errors(dataset),
-        "sha256": content_sha256(dataset),
-    }
-
-
-def _returns(dataset: Dataset, *, has_physics: bool) -> dict[str, Any]:
-    """Rewards a step and returns an episode, of each task that the data have rewards of."""
-    if not (has_physics or (dataset.folder / "rewards").exists()):
-        return {"mean_reward": {}, "returns": {}}
-    tasks = domain_tasks(dataset.domain)
-    labels = [rows[1:] for rows in task_rewards(dataset, tasks)]
-    returns = np.array([rows.sum(0) for rows in labels])
-    rewards = np.concatenate(labels).mean(0)
-    return {
-        "mean_reward": dict(zip(tasks, rewards.tolist(), strict=True)),
-        "returns": {
-            task: {"mean": float(r.mean()), "min": float(r.min()), "max": float(r.max())}
-            for task, r in zip(tasks, returns.T, strict=True)
-        },
-    }
-
-
-def _random_share(dataset: Dataset) -> float | None:
-    """Share of uniformly random actions; None where nothing says it."""
-    config = dataset.config()
+    """Return the entries that files and configuration determine."""
+    config, steps, first = dataset.config(), dataset.steps, next(dataset.episodes())
+    collected = config if dataset.provenance() is None else None
+    obs_dim, action_dim = (first[key].shape[1] for key in ("observation", "action"))
+    facts = identity(dataset) | (rewards.facts(config, obs_dim) if config else {})
+    facts["num_steps"] = collected.num_steps if collected else steps
+    facts |= {"obs_dim": obs_dim, "action_dim": action_dim}
+    facts |= {"mean_reward": {}, "returns": {}, "random_actions": None, "physics_errors": None}
+    if "physics" in first or (dataset.folder / "rewards").exists():
+        tasks = domain_tasks(dataset.domain)
+        episodes = [rows[1:] for rows in task_rewards(dataset, tasks)]
+        returns = np.array([rows.sum(0) for rows in episodes])
+        means = np.concatenate(episodes).mean(0).tolist()
+        facts["mean_reward"] = dict(zip(tasks, means, strict=True))
+        for task, column in zip(tasks, returns.T, strict=True):
+            three = {"mean": column.mean(), "min": column.min(), "max": column.max()}
+            facts["returns"][task] = {name: float(value) for name, value in three.items()}
     if config is not None and config.objective == "random":
-        return 1.0
-    if config is None or dataset.provenance() is not None:
-        return None
-    return min(config.random_steps, dataset.steps) / dataset.steps
-
-
-def _physics_errors(dataset: Dataset) -> int | None:
-    """Episodes that a simulation error ended; None for data without a `metrics.csv`."""
-    file = dataset.folder / "metrics.csv"
-    if not file.exists():
-        return None
-    metrics = tables.read_csv(file, optional=["physics_errors"])
-    return int(metrics["physics_errors"].sum()) if "physics_errors" in metrics else 0
+        facts["random_actions"] = 1.0
+    elif collected is not None:
+        facts["random_actions"] = min(collected.random_steps, steps) / steps
+    if (metrics := dataset.folder / "metrics.csv").exists():
+        table = tables.read_csv(metrics, optional=["physics_errors"])
+        facts["physics_errors"] = int(table.get("physics_errors", np.zeros(1)).sum())
+    return facts
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Equality, of floats up to the rounding of another machine's sums."""
+    """Return whether values are equal; floats up to the rounding of another machine's sums."""
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
     if isinstance(one, float) and isinstance(other, float):
@@ -153,6 +137,6 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _digest(card: dict[str, Any]) -> str:
-    """SHA-256 of all of a card but its own digest."""
+    """Return the SHA-256 of a card without its own digest."""
     rest = {name: value for name, value in card.items() if name != "card_sha256"}
     return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()

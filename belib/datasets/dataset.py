@@ -1,7 +1,6 @@
-"""A dataset in memory: file names now, arrays as they are asked for."""
+"""A dataset: the names of its files; arrays are read when they are asked for."""
 
 import fnmatch
-import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,33 +10,26 @@ import numpy as np
 
 from belib import paths
 from belib.config import PretrainConfig, read_yaml
-from belib.datasets.episodes import DatasetError, parse_name, read_episode, read_object
+from belib.datasets.episodes import DatasetError, parse_name, read_episode
 
 PROVENANCE = "provenance.json"
 
 
 class Transitions(NamedTuple):
-    """N transitions of a dataset, in the order in which they were collected."""
+    """N transitions of a dataset, in the order of collection; none leads between episodes."""
 
-    obs: np.ndarray
-    """(N, obs_dim) float32."""
-    action: np.ndarray
-    """(N, action_dim) float32."""
-    reward: np.ndarray
-    """(N,) float32, as stored in the episodes."""
-    discount: np.ndarray
-    """(N,) float32: 0 where `next_obs` is a terminal."""
-    next_obs: np.ndarray
-    """(N, obs_dim) float32."""
-    episode: np.ndarray
-    """(N,) int64: the index in the name of the file."""
-    row: np.ndarray
-    """(N,) int64: the row of action, reward and next_obs in the file; obs is the row before."""
+    obs: np.ndarray  # (N, obs_dim) float32
+    action: np.ndarray  # (N, action_dim) float32
+    reward: np.ndarray  # (N,) float32, as stored in the episodes
+    discount: np.ndarray  # (N,) float32, 0 if next_obs is a terminal
+    next_obs: np.ndarray  # (N, obs_dim) float32
+    episode: np.ndarray  # (N,) int64, the index in the file's name
+    row: np.ndarray  # (N,) int64, of action, reward and next_obs in the file; obs is the row before
 
 
 @dataclass(frozen=True, repr=False)
 class Dataset:
-    """A dataset's files, in the order in which they were collected."""
+    """A dataset's files, in the order of collection."""
 
     folder: Path
     domain: str
@@ -48,7 +40,7 @@ class Dataset:
 
     @property
     def name(self) -> str:
-        """`behavioral-0.5-s0`."""
+        """The folder's name, as `behavioral-0.5-s0`."""
         return self.folder.name
 
     @property
@@ -58,54 +50,49 @@ class Dataset:
 
     @property
     def steps(self) -> int:
-        """Transitions: the rows of all episodes but their first ones."""
+        """Transitions of all episodes."""
         return sum(self.lengths)
 
-    def episodes(self, *, strict: bool = False) -> Iterator[dict[str, np.ndarray]]:
-        """Each episode's arrays, row 0 included, read and checked one at a time.
+    def episodes(self) -> Iterator[dict[str, np.ndarray]]:
+        """Yield the arrays of each episode, row 0 included; all must have the same sizes.
 
-        Strict: by all rules of a row, and of the sizes of the first one (see `read_episode`).
+        Raises DatasetError for an episode that breaks a rule of the format.
         """
         sizes: dict[str, int] = {}
-        return (read_episode(file, strict=strict, sizes=sizes) for file in self.files)
+        return (read_episode(file, sizes) for file in self.files)
 
     def transitions(self) -> Transitions:
-        """All transitions, none from one episode to the next: their arrays and one episode more.
-
-        Raises DatasetError for episodes that `validate` finds faults in.
-        """
-        first = read_episode(self.files[0])
-        obs, action, n = first["observation"].shape[1], first["action"].shape[1], self.steps
-        shapes = ((n, obs), (n, action), n, n, (n, obs))
-        found = Transitions(
-            *(np.empty(shape, np.float32) for shape in shapes),
+        """Return all transitions; beside their arrays one episode at a time is in memory."""
+        first, n = read_episode(self.files[0]), self.steps
+        obs_dim, action_dim = (first[key].shape[1] for key in ("observation", "action"))
+        result = Transitions(
+            obs=np.empty((n, obs_dim), np.float32),
+            action=np.empty((n, action_dim), np.float32),
+            reward=np.empty(n, np.float32),
+            discount=np.empty(n, np.float32),
+            next_obs=np.empty((n, obs_dim), np.float32),
             episode=np.repeat([parse_name(file)[0] for file in self.files], self.lengths),
             row=np.concatenate([np.arange(1, length + 1) for length in self.lengths]),
         )
-        begin = 0
-        for episode in self.episodes(strict=True):
-            end = begin + len(episode["action"]) - 1
-            found.obs[begin:end] = episode["observation"][:-1]
-            found.action[begin:end] = episode["action"][1:]
-            found.reward[begin:end] = episode["reward"][1:, 0]
-            found.discount[begin:end] = episode["discount"][1:, 0]
-            found.next_obs[begin:end] = episode["observation"][1:]
-            begin = end
-        return found
+        begins = np.cumsum([0, *self.lengths])
+        for episode, begin, end in zip(self.episodes(), begins, begins[1:], strict=False):
+            result.obs[begin:end] = episode["observation"][:-1]
+            result.action[begin:end] = episode["action"][1:]
+            result.reward[begin:end] = episode["reward"][1:, 0]
+            result.discount[begin:end] = episode["discount"][1:, 0]
+            result.next_obs[begin:end] = episode["observation"][1:]
+        return result
 
     def config(self) -> PretrainConfig | None:
-        """How the dataset was collected; None for data without a config.yaml.
+        """Return the configuration of the collection; None without a config.yaml.
 
-        Raises DatasetError for one that is damaged or of another domain.
+        Raises DatasetError for a file of anything else, or of another domain.
         """
         file = self.folder / "config.yaml"
         if not file.exists():
             return None
         try:
-            values = read_yaml(file)
-            if "objective" not in values:
-                raise ValueError("it has no objective")
-            config = PretrainConfig.from_dict(values)
+            config = PretrainConfig.from_dict({"objective": "", **read_yaml(file)})
         except (TypeError, ValueError) as error:
             reason = str(error).removeprefix(str(file)).lstrip(":, ")
             raise DatasetError(f"{file} is no recorded configuration: {reason}") from error
@@ -115,77 +102,38 @@ class Dataset:
         return config
 
     def provenance(self) -> dict[str, Any] | None:
-        """What a merged, subsampled or imported dataset was made of; None for a collected one.
+        """Return what a merged, subsampled or imported dataset was made of; None for others.
 
-        Raises DatasetError for a file of anything else.
+        Raises ValueError for a file of anything else.
         """
         file = self.folder / PROVENANCE
         if not file.exists():
             return None
-        found = read_object(file, ("sources",))
-        sources = found["sources"]
-        if not isinstance(sources, list) or not all(isinstance(each, dict) for each in sources):
+        provenance = paths.read_json(file, ["sources"])
+        sources = provenance["sources"]
+        if not isinstance(sources, list) or not all(isinstance(one, dict) for one in sources):
             raise DatasetError(f"{file}: sources must be a list of objects, got {sources!r:.80}")
-        return found
+        return provenance
 
 
 def dataset_folder(runs_dir: str | Path, domain: str, name: str) -> Path:
-    """`<runs_dir>/datasets/<domain>/<name>`; ExORL's own loader takes `<runs_dir>/datasets`."""
+    """Return `<runs_dir>/datasets/<domain>/<name>`; ExORL's loader takes `<runs_dir>/datasets`."""
     return paths.resolve(runs_dir) / "datasets" / domain / name
 
 
-def load(folder: str | Path, *, domain: str | None = None) -> Dataset:
-    """Open a dataset: its file names now, its arrays as they are asked for.
+def load(folder: str | Path) -> Dataset:
+    """Open the dataset in a folder that holds `buffer/`; no array is read.
 
-    Args:
-        folder: holds `buffer/`.
-        domain: what its parent folder's name must be, if given.
-
-    Raises DatasetError for a folder that is missing, empty, of another domain or with other files.
+    Raises DatasetError for a folder that is missing, empty, or has other files in `buffer/`.
     """
     folder = paths.resolve(folder)
     if not folder.is_dir():
         raise DatasetError(f"there is no folder {folder}")
-    found = folder.parent.name
-    if domain is not None and found != domain:
-        raise DatasetError(f"{folder} must hold data of the domain {domain}, got {found}")
-    return Dataset(folder, found, episode_files(folder / "buffer"))
-
-
-def find_datasets(runs_dir: str | Path, domain: str, names: Sequence[str] = ()) -> list[Dataset]:
-    """The datasets of a domain that have episodes, each once: all by name, or those asked for.
-
-    Args:
-        runs_dir: holds `datasets/`.
-        names: of datasets, patterns of names (`behavioral-*`), or paths of datasets' folders.
-
-    Raises DatasetError for a name or pattern of none, and for a folder of another `runs_dir`.
-    """
-    folder = dataset_folder(runs_dir, domain, "")
-    buffers = (path for path in folder.glob("[!.]*/buffer") if any(path.glob("*.npz")))
-    there = sorted(path.parent.name for path in buffers)
-    asked = [found for name in names for found in _asked(folder, there, name)] if names else there
-    return [load(folder / name) for name in dict.fromkeys(asked)]
-
-
-def _asked(folder: Path, there: Sequence[str], name: str) -> list[str]:
-    """What a name, a pattern or a path means of the datasets that a folder has."""
-    path = Path(name).expanduser()
-    parent = paths.resolve(path).parent if len(path.parts) > 1 else folder
-    if parent.resolve() != folder.resolve():
-        raise DatasetError(
-            f"a dataset must be in {folder}, got {name!r}: choose its runs_dir and domain"
-        )
-    found = [path.name] if path.name in there else fnmatch.filter(there, path.name)
-    if not found:
-        has = ", ".join(there) or "none"
-        missing = f"there is no folder {path.name!r} of episodes in {folder}"
-        raise DatasetError(f"{missing}, which has {has}")
-    return found
+    return Dataset(folder, folder.parent.name, episode_files(folder / "buffer"))
 
 
 def episode_files(buffer: Path) -> tuple[Path, ...]:
-    """The episodes of a `buffer/`, by their index; DatasetError for none, or two with one index."""
+    """Return the episodes of a `buffer/` by index; DatasetError if none, or two have one index."""
     by_index: dict[int, Path] = {}
     for file in buffer.glob("[!.]*.npz"):
         other = by_index.setdefault(parse_name(file)[0], file)
@@ -196,14 +144,31 @@ def episode_files(buffer: Path) -> tuple[Path, ...]:
     return tuple(by_index[index] for index in sorted(by_index))
 
 
-def content_sha256(dataset: Dataset, *, strict: bool = False) -> str:
-    """SHA-256 of all episodes' arrays in order: their names, types, shapes and numbers.
+def find_datasets(runs_dir: str | Path, domain: str, names: Sequence[str] = ()) -> list[Dataset]:
+    """Return the datasets of a domain that have episodes, each once: all by name, or `names`.
 
-    A copy has the same digest whatever its files' names and compression. `strict` as `episodes`.
+    Args:
+        runs_dir: holds `datasets/`.
+        names: of datasets, patterns of names (`behavioral-*`), or paths of datasets' folders.
+
+    Raises DatasetError if a name or pattern has no dataset, or a path is in another `runs_dir`.
     """
-    digest = hashlib.sha256()
-    for episode in dataset.episodes(strict=strict):
-        for key, array in sorted(episode.items()):
-            digest.update(f"{key} {array.dtype.str} {array.shape}".encode())
-            digest.update(np.ascontiguousarray(array).data)
-    return digest.hexdigest()
+    folder = dataset_folder(runs_dir, domain, "")
+    buffers = (buffer for buffer in folder.glob("[!.]*/buffer") if any(buffer.glob("*.npz")))
+    present = sorted(buffer.parent.name for buffer in buffers)
+    chosen = [match for name in names for match in _matches(folder, present, name)]
+    return [load(folder / name) for name in dict.fromkeys(chosen if names else present)]
+
+
+def _matches(folder: Path, present: Sequence[str], name: str) -> list[str]:
+    """Return the datasets that a name, a pattern or a path stands for."""
+    path = Path(name).expanduser()
+    parent = paths.resolve(path).parent if len(path.parts) > 1 else folder
+    if parent.resolve() != folder.resolve():
+        rule = f"a dataset must be in {folder}, got {name!r}"
+        raise DatasetError(f"{rule}: choose its runs_dir and domain")
+    matches = [path.name] if path.name in present else fnmatch.filter(present, path.name)
+    if not matches:
+        missing = f"there is no folder {path.name!r} of episodes in {folder}"
+        raise DatasetError(f"{missing}, which has {', '.join(present) or 'none'}")
+    return matches

@@ -1,13 +1,11 @@
-"""The files of a dataset: their names, their arrays, what makes one an episode."""
+"""The files of a dataset: their names, their arrays, and the rules that make arrays an episode."""
 
 import re
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from functools import partial
-from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,35 +18,32 @@ DTYPES = {
     "discount": np.float32,
     "physics": np.float64,
 }
-"""The arrays of an episode file; reward and discount are (rows, 1), the others (rows, size)."""
-
-OPTIONAL = ("physics",)
-"""Arrays that URLB's own files lack. Other arrays, as SMM's skill `z` (rows, 4), are kept."""
+"""The arrays of an episode, each (rows, size). URLB's files lack `physics`; others are kept."""
 
 ROUNDING = 1e-6
-"""By so much may actions exceed 1: what a float32 policy's last operation rounds."""
+"""Actions may exceed 1 by this much: the last operation of a float32 policy rounds."""
 
-_UNREADABLE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error)
+RULES = (  # array, its rows, what is wrong, what must be
+    ("action", slice(1), lambda a: a != 0, "0 in row 0, which is the reset"),
+    ("reward", slice(1), lambda a: a != 0, "0 in row 0, which is the reset"),
+    ("discount", slice(1), lambda a: a != 1, "1 in row 0, which is the reset"),
+    ("action", slice(None), lambda a: np.abs(a) > 1 + ROUNDING, "within [-1, 1]"),
+    ("discount", slice(None), lambda a: (a < 0) | (a > 1), "within [0, 1]"),
+    ("discount", slice(1, -1), lambda a: a == 0, "above 0 before the last row"),
+)
+
+RowFault = tuple[int | None, str]
+"""The first row at fault, None for a whole array, and what is wrong."""
 
 
 class DatasetError(ValueError):
-    """A dataset that is not what its format says; the message names the file."""
-
-
-class ArrayFault(NamedTuple):
-    """What is wrong with an array, and from which row on."""
-
-    row: int | None
-    text: str
+    """A dataset breaks a rule of the format; the message names the file."""
 
 
 def write_episode(
     folder: Path, index: int, episode: dict[str, np.ndarray], rewards: dict[str, np.ndarray]
 ) -> Path:
-    """Write an episode's task rewards, then its arrays, whose file says that it is there.
-
-    Arrays beyond those of `DTYPES` are written as they are. Raises OSError that names the file.
-    """
+    """Write an episode's task rewards, then its arrays: no episode is without its rewards."""
     name = episode_name(index, len(episode["action"]) - 1)
     for kind, arrays in (("rewards", rewards), ("buffer", episode)):
         (folder / kind).mkdir(parents=True, exist_ok=True)
@@ -57,142 +52,95 @@ def write_episode(
 
 
 def episode_name(index: int, length: int) -> str:
-    """`episode_000000_1000.npz`: the index counts from 0, the length is rows - 1."""
+    """Return `episode_000000_1000.npz`: the index counts from 0, the length is rows - 1."""
     return f"episode_{index:06d}_{length}.npz"
 
 
 def parse_name(file: Path) -> tuple[int, int]:
-    """Index and length from a file's name, ours and ExORL's or URLB's `<time>_<index>_<length>`."""
+    """Return index and length from our and ExORL's names, and URLB's `<time>_<index>_<length>`."""
     match = re.fullmatch(r"[^_]+_(\d+)_(\d+)\.npz", file.name, re.ASCII)
     if match is None:
         raise DatasetError(f"{file} must be named episode_<index>_<length>.npz")
     return int(match[1]), int(match[2])
 
 
-def read_episode(
-    path: Path, *, strict: bool = False, sizes: dict[str, int] | None = None
-) -> dict[str, np.ndarray]:
-    """The arrays of an episode file, float64 ones cast to float32 except for the physics.
+def read_episode(path: Path, sizes: dict[str, int] | None = None) -> dict[str, np.ndarray]:
+    """Return the arrays of an episode file; float64 arrays but the physics are cast to float32.
 
-    Args:
-        path: the file.
-        strict: whether rows and sizes have to keep the rules of `row_faults`, too, as `validate`
-            has them: for whatever learns from an episode or makes another dataset of it.
-        sizes: numbers in a row of each array, as far as they are known; the episode's are added.
+    `sizes` are numbers in a row of each array, where known; those of this episode are added.
 
     Raises DatasetError, which names the file, the array and the row at fault.
     """
-    episode = {key: _cast(key, array) for key, array in read_arrays(path).items()}
-    faults = array_faults(episode, parse_name(path)[1])
-    if strict:
-        faults = chain(faults, row_faults(episode, {} if sizes is None else sizes))
-    for fault in faults:
-        raise DatasetError(f"{path}: {fault.text}")
+    episode = read_arrays(path)
+    with np.errstate(over="ignore"):  # an overflow becomes inf, which is refused
+        for key, array in episode.items():
+            if array.dtype == np.float64 and DTYPES.get(key) is np.float32:
+                episode[key] = array.astype(np.float32)
+    for _, text in episode_faults(episode, parse_name(path)[1], {} if sizes is None else sizes):
+        raise DatasetError(f"{path}: {text}")
     return episode
 
 
 def read_arrays(path: Path, keys: Sequence[str] = ()) -> dict[str, np.ndarray]:
-    """All arrays of an npz file, or those among `keys`; DatasetError where it cannot be read."""
+    """Return the arrays of an npz file, of `keys` if given; DatasetError if it cannot be read."""
+    unreadable = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error)
     try:
         with np.load(path, allow_pickle=False) as file:
             return {key: file[key] for key in file.files if not keys or key in keys}
-    except _UNREADABLE as error:
+    except unreadable as error:
         raise DatasetError(f"{path} cannot be read, it may be truncated: {error}") from error
-    except TypeError as error:  # a single array, which np.load returns as it is
+    except TypeError as error:  # np.load returned a single array
         raise DatasetError(f"{path} cannot be read, it is no npz file") from error
 
 
-def read_object(path: Path, keys: Sequence[str]) -> dict[str, Any]:
-    """The object of a JSON file with these keys at least; DatasetError for any other file."""
-    try:
-        return paths.read_json(path, keys)
-    except ValueError as error:
-        raise DatasetError(str(error)) from error
-
-
-def array_faults(episode: dict[str, np.ndarray], length: int) -> Iterator[ArrayFault]:
-    """What keeps arrays from being an episode of `length` transitions: shapes, types, numbers."""
+def episode_faults(
+    episode: dict[str, np.ndarray], length: int, sizes: dict[str, int]
+) -> Iterator[RowFault]:
+    """Yield every rule that arrays of `length` transitions break: of shapes, else of numbers."""
     if length < 1:
-        yield ArrayFault(None, "it must have a transition, so 2 rows or more, got the reset alone")
+        yield None, "it must have a transition, so 2 rows or more, got the reset alone"
         return
-    for key in [*DTYPES, *(key for key in episode if key not in DTYPES)]:
-        array = episode.get(key)
+    faults = list(_shape_faults(episode, length + 1, sizes))
+    yield from faults
+    if not faults:
+        for key, array in episode.items():
+            if array.dtype.kind == "f":
+                yield from first_fault(key, array, ~np.isfinite(array), "finite")
+        for key, rows, wrong, rule in RULES:
+            array = episode[key][rows]
+            yield from first_fault(key, array, wrong(array), rule, begin=rows.start or 0)
+
+
+def _shape_faults(
+    episode: dict[str, np.ndarray], rows: int, sizes: dict[str, int]
+) -> Iterator[RowFault]:
+    """Yield arrays of other types and shapes than `DTYPES` and `sizes`; missing sizes are set."""
+    sizes.update(reward=1, discount=1)
+    for key in dict.fromkeys([*DTYPES, *episode]):
+        array, expected = episode.get(key), f"of {rows} rows"
+        if key in DTYPES:
+            expected = f"{np.dtype(DTYPES[key])} ({rows}, {sizes.get(key, 'size')})"
         if array is None:
-            if key not in OPTIONAL:
-                yield ArrayFault(None, f"array {key!r} must be {_wanted(key, length)}, got none")
-        elif not _fits(key, array, length):
-            found = f"{array.dtype} {array.shape}"
-            yield ArrayFault(None, f"array {key!r} must be {_wanted(key, length)}, got {found}")
-        elif array.dtype.kind == "f" and not np.isfinite(array).all():
-            row, *column = np.argwhere(~np.isfinite(array))[0].tolist()
-            place = f"row {row}" + (f", column {column[0]}" if column else "")
-            value = array[(row, *column)]
-            yield ArrayFault(row, f"array {key!r} must be finite, got {value} in {place}")
-
-
-def row_faults(episode: dict[str, np.ndarray], sizes: dict[str, int]) -> Iterator[ArrayFault]:
-    """What keeps arrays without `array_faults` from being what a policy saw and did.
-
-    The reset row has no action and no reward; actions are within [-1, 1], discounts within [0, 1]
-    and 0 in the last row only; numbers a row are as in `sizes`, to which those missing are added.
-    """
-    action, reward, discount = (episode[key] for key in ("action", "reward", "discount"))
-    for key, array, value in (
-        ("action", action, 0),
-        ("reward", reward, 0),
-        ("discount", discount, 1),
-    ):
-        if (array[0] != value).any():
-            text = f"array {key!r} must be {value} in row 0, which is the reset, got {array[0]}"
-            yield ArrayFault(0, text)
-    yield from first_fault("action", action, np.abs(action) > 1 + ROUNDING, "within [-1, 1]")
-    yield from first_fault("discount", discount, (discount < 0) | (discount > 1), "within [0, 1]")
-    inside = np.zeros_like(discount, bool)
-    inside[1:-1] = discount[1:-1] == 0
-    yield from first_fault("discount", discount, inside, "above 0 before the last row")
-    yield from _size_faults(episode, sizes)
-
-
-def first_fault(key: str, array: np.ndarray, wrong: np.ndarray, rule: str) -> Iterator[ArrayFault]:
-    """The first row of an array (rows, size) with `wrong` numbers, none without any."""
-    rows = np.flatnonzero(wrong.any(-1))
-    if rows.size:
-        value = array[rows[0]][wrong[rows[0]]][0]
-        more = f" (and in {rows.size - 1} more rows)" if rows.size > 1 else ""
-        row = int(rows[0])
-        yield ArrayFault(row, f"array {key!r} must be {rule}, got {value} in row {row}{more}")
-
-
-def _size_faults(episode: dict[str, np.ndarray], sizes: dict[str, int]) -> Iterator[ArrayFault]:
-    for key, array in episode.items():
-        if array.ndim != 2 or (key not in DTYPES and key not in sizes):
+            if key != "physics":
+                yield None, f"array {key!r} must be {expected}, got none"
             continue
-        if sizes.setdefault(key, array.shape[1]) != array.shape[1]:
-            text = f"array {key!r} must have {sizes[key]} numbers a row, got {array.shape[1]}"
-            yield ArrayFault(None, text)
+        fits = array.shape[:1] == (rows,)
+        if key in DTYPES:
+            fits &= array.dtype == DTYPES[key] and array.ndim == 2 and array.size > 0
+            fits = fits and sizes.setdefault(key, array.shape[1]) == array.shape[1]
+        if not fits:
+            yield None, f"array {key!r} must be {expected}, got {array.dtype} {array.shape}"
 
 
-def _fits(key: str, array: np.ndarray, length: int) -> bool:
-    if key not in DTYPES:
-        return array.shape[:1] == (length + 1,)
-    sizes = (1,) if key in ("reward", "discount") else array.shape[1:]
-    return (
-        array.dtype == DTYPES[key]
-        and array.ndim == 2
-        and array.shape == (length + 1, *sizes)
-        and array.size > 0
-    )
-
-
-def _wanted(key: str, length: int) -> str:
-    if key not in DTYPES:
-        return f"of {length + 1} rows"
-    size = 1 if key in ("reward", "discount") else "size"
-    return f"{np.dtype(DTYPES[key])} ({length + 1}, {size})"
-
-
-def _cast(key: str, array: np.ndarray) -> np.ndarray:
-    if DTYPES.get(key) is np.float32 and array.dtype == np.float64:
-        with np.errstate(over="ignore"):  # becomes infinite, which is found
-            return array.astype(np.float32)
-    return array
+def first_fault(
+    key: str, array: np.ndarray, wrong: np.ndarray, rule: str, begin: int = 0
+) -> Iterator[RowFault]:
+    """Yield the first of the `wrong` numbers of an array that starts at the episode's `begin`."""
+    places = np.argwhere(wrong)
+    if len(places):
+        row, *column = places[0].tolist()
+        place = f"row {begin + row}" + "".join(f", column {i}" for i in column[:1])
+        more = len(np.unique(places[:, 0])) - 1
+        place += f" (and in {more} more rows)" if more else ""
+        value = array[(row, *column)]
+        yield begin + row, f"array {key!r} must be {rule}, got {value} in {place}"

@@ -1,28 +1,25 @@
-"""Datasets for other people's tools."""
+"""Datasets for other tools."""
 
 import re
 import shutil
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from belib.datasets.card import origin
 from belib.datasets.dataset import Dataset
-from belib.datasets.episodes import read_episode
 from belib.datasets.relabelling import task_rewards
 
 
 def export_minari(
     dataset: Dataset, dataset_id: str | None = None, *, task: str | None = None, **metadata: Any
 ) -> Any:
-    """Write a dataset as a Minari one, which `minari.load_dataset` finds; returns it.
+    """Write a Minari dataset, which `minari.load_dataset` finds, and return it.
 
-    Observations have a row more than actions, rewards, terminations and truncations, whose first
-    row is row 1 of our files. The last step is a termination where its discount is 0, else a
-    truncation. Physics states and other arrays are the episodes' `infos`, as long as observations.
+    Minari's folder is `MINARI_DATASETS_PATH`, or `.minari/datasets` at home. Physics states and
+    other arrays become the episodes' `infos`.
 
     Args:
         dataset: the source.
@@ -30,64 +27,52 @@ def export_minari(
         task: whose rewards are written, by default those stored in the episodes.
         metadata: `author`, `author_email`, `code_permalink`, ... of Minari's dataset.
 
-    Minari's folder is `MINARI_DATASETS_PATH`, or `.minari/datasets` at home. Raises ImportError
-    without the `minari` extra, ValueError where the id is taken already, DatasetError for episodes
-    that `validate` finds faults in.
+    Raises ImportError without the `minari` extra, ValueError for an id that is taken or has no
+    version, DatasetError for an episode that breaks a rule of the format.
     """
     try:
-        import gymnasium
-        import minari
+        from gymnasium.spaces import Box
+        from minari import create_dataset_from_buffers
+        from minari.data_collector import EpisodeBuffer
         from minari.storage import get_dataset_path
     except ImportError as error:
-        raise ImportError(
-            "export to Minari needs its package: pip install 'belib[minari]'"
-        ) from error
+        raise ImportError("Minari is not installed: pip install 'belib[minari]'") from error
     dataset_id = dataset_id or f"belib/{dataset.domain}/{dataset.name}-v0"
-    place = _new_place(dataset_id, get_dataset_path)
-    labels = [None] * len(dataset.files) if task is None else task_rewards(dataset, [task])
-    first = read_episode(dataset.files[0])
-    size = {key: array.shape[1:] for key, array in first.items()}
-    made_by = origin(dataset)
-    words = f"{dataset.name}: {dataset.steps} steps in dm_control's {dataset.domain}"
+    place = get_dataset_path(dataset_id)
+    if place.exists() or not re.search(r"-v\d+$", dataset_id):
+        raise ValueError(f"dataset_id must be new and end in a version, as -v0, got {dataset_id!r}")
+    rewards = None if task is None else task_rewards(dataset, [task])
+    first = next(dataset.episodes())
+    metadata.setdefault("algorithm_name", origin(dataset)["objective"])
+    metadata.setdefault("description", f"{dataset.name}: {dataset.steps} steps of dm_control")
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # of metadata that are not given
-            return minari.create_dataset_from_buffers(
+        with warnings.catch_warnings(action="ignore", category=UserWarning):  # missing metadata
+            return create_dataset_from_buffers(
                 dataset_id,
-                _episodes(dataset, labels, minari.data_collector.EpisodeBuffer),
-                observation_space=gymnasium.spaces.Box(-np.inf, np.inf, size["observation"]),
-                action_space=gymnasium.spaces.Box(-1, 1, size["action"]),
+                (EpisodeBuffer(**episode) for episode in _episodes(dataset, rewards)),
+                observation_space=Box(-np.inf, np.inf, first["observation"].shape[1:]),
+                action_space=Box(-1, 1, first["action"].shape[1:]),
                 data_format="hdf5",
-                **{"algorithm_name": made_by["objective"], "description": words, **metadata},
+                **metadata,
             )
     except BaseException:
-        shutil.rmtree(place, ignore_errors=True)  # ours, and not whole
+        shutil.rmtree(place, ignore_errors=True)  # incomplete
         raise
 
 
-def _new_place(dataset_id: str, get_dataset_path: Callable[[str], Path]) -> Path:
-    if re.search(r"-v\d+$", dataset_id) is None:
-        raise ValueError(f"dataset_id must end in a version, as -v0, got {dataset_id!r}")
-    place = get_dataset_path(dataset_id)
-    if place.exists():
-        raise ValueError(f"dataset_id must be new, got {dataset_id}, which is in {place}")
-    return place
+def _episodes(dataset: Dataset, rewards: list[np.ndarray] | None) -> Iterator[dict[str, Any]]:
+    """Yield Minari's arrays: one observation more than actions, which begin at our row 1.
 
-
-def _episodes(
-    dataset: Dataset, labels: Sequence[np.ndarray | None], episode_buffer: Any
-) -> Iterator[Any]:
-    """One episode at a time, in Minari's form, with `labels` (rows, 1) or its own rewards."""
-    for episode, rewards in zip(dataset.episodes(strict=True), labels, strict=True):
-        discount = episode.pop("discount")[1:, 0]
-        stored = episode.pop("reward")
-        truncated = np.zeros(len(discount), bool)
-        truncated[-1] = discount[-1] != 0
-        yield episode_buffer(
-            observations=episode.pop("observation"),
-            actions=episode.pop("action")[1:],
-            rewards=(stored if rewards is None else rewards)[1:, 0],
-            terminations=discount == 0,
-            truncations=truncated,
-            infos=episode,
-        )
+    The last step is a termination if its discount is 0, else a truncation.
+    """
+    for index, episode in enumerate(dataset.episodes()):
+        stored, discount = episode.pop("reward"), episode.pop("discount")[1:, 0]
+        last = np.arange(len(discount)) == len(discount) - 1
+        yield {
+            "observations": episode.pop("observation"),
+            "actions": episode.pop("action")[1:],
+            "rewards": (stored if rewards is None else rewards[index])[1:, 0],
+            "terminations": discount == 0,
+            "truncations": last & (discount != 0),
+            "infos": episode,
+        }

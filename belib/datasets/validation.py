@@ -1,47 +1,36 @@
 """Every rule of the format, checked on every file: all faults, not the first one."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from belib import paths
-from belib.config import PretrainConfig
+from belib import envs, paths
 from belib.datasets.card import CARD, check_card
 from belib.datasets.dataset import PROVENANCE, Dataset
-from belib.datasets.episodes import (
-    DatasetError,
-    array_faults,
-    parse_name,
-    read_arrays,
-    row_faults,
-)
-from belib.datasets.relabelling import label_faults
-from belib.envs import domain_sizes, domain_tasks, primal_task
+from belib.datasets.episodes import DatasetError, episode_faults, parse_name, read_arrays
+from belib.datasets.relabelling import reward_faults
 
 
 class Fault(NamedTuple):
-    """What is wrong where; a list of them is a table (`pd.DataFrame(validate(folder))`)."""
+    """What is wrong where; a list of faults is a table (`pd.DataFrame(validate(folder))`)."""
 
-    file: str
-    """Relative to the dataset's folder."""
-    row: int | None
-    """The first row at fault, None for what concerns the whole file."""
+    file: str  # relative to the dataset's folder
+    row: int | None  # the first one at fault, None for the whole file
     fault: str
 
 
 def validate(folder: str | Path) -> list[Fault]:
-    """All faults of a dataset, none where it keeps every rule of the format.
+    """Return all faults of a dataset, by file and row; nothing is changed or removed.
 
-    Names, arrays, types, shapes, finite numbers, the dummy row, ranges, sizes that fit the domain
-    and each other, indices without gaps, rewards that belong to the episodes, the configuration,
-    the card, files that an interrupted write has left. Nothing is changed or removed.
+    Checked are names, arrays, types, shapes, numbers, sizes that fit the domain and each other,
+    indices without gaps, rewards that fit their episodes, the configuration, the card, and files
+    that an interrupted write has left.
 
-    What learns from a dataset (`transitions`, the learners) or makes another of it (import, merge,
-    subsample, export) refuses the same arrays and rewards with a DatasetError. Only listed, since
-    they change no number that is read: float64 arrays, which are cast, gaps between indices,
-    rewards that belong to no episode, a card that does not fit, leftovers.
+    Reading refuses the same episodes and rewards with a DatasetError. Only listed, since they
+    change no number that is read: float64 arrays, gaps between indices, rewards that belong to no
+    episode, a card that does not fit, leftovers.
     """
     folder = paths.resolve(folder)
     if not folder.is_dir():
@@ -49,110 +38,78 @@ def validate(folder: str | Path) -> list[Fault]:
     names = sorted(file.name for file in (folder / "buffer").glob("[!.]*"))
     if not names:
         return [Fault("buffer", None, "must hold at least one episode, got none")]
-    faults = [*_name_faults(names), *_leftovers(folder)]
-    if (folder / "rewards").exists():
-        labels = {file.name for file in (folder / "rewards").glob("[!.]*")}
-        faults += [
-            Fault(f"rewards/{name}", None, "belongs to no episode") for name in labels - set(names)
-        ]
-    sizes = _domain_sizes(folder.parent.name)
-    for name in names:
-        if name.endswith(".npz"):
-            faults += _episode_faults(folder, name, sizes)
-    faults += _config_faults(folder)
+    domain, dataset = folder.parent.name, Dataset(folder, folder.parent.name, ())
+    sizes = dict(envs.domain_sizes(domain)) if domain in envs.DOMAINS else {}
+    checks = {f"buffer/{name}": _episode_faults(folder, name, sizes) for name in names}
+    checks |= {"buffer": _name_faults(folder, names), "config.yaml": _read(dataset.config)}
+    checks[PROVENANCE] = _read(dataset.provenance)
+    faults = [fault for file, check in checks.items() for fault in _caught(folder, file, check)]
     if not faults and (folder / CARD).exists():
-        faults += _card_faults(folder)
+        faults = list(_caught(folder, CARD, _card_faults(folder)))
     return sorted(faults, key=lambda fault: (fault.file, fault.row or 0))
 
 
-def _name_faults(names: list[str]) -> Iterator[Fault]:
+def _caught(folder: Path, file: str, check: Iterator[Fault]) -> Iterator[Fault]:
+    """Yield the faults of a check; an error that it raises becomes a fault of `file`."""
+    try:
+        yield from check
+    except (ValueError, OSError) as error:
+        yield Fault(file, None, str(error).replace(f"{folder}/", ""))
+
+
+def _read(read: Callable[[], object]) -> Iterator[Fault]:
+    read()  # raises
+    yield from ()
+
+
+def _card_faults(folder: Path) -> Iterator[Fault]:
+    yield from (Fault(CARD, None, text) for text in check_card(folder))
+
+
+def _episode_faults(folder: Path, name: str, sizes: dict[str, int]) -> Iterator[Fault]:
+    """Yield the faults of an episode, or else of its rewards."""
+    file = folder / "buffer" / name
+    length, episode = parse_name(file)[1], read_arrays(file)
+    faults = [Fault(f"buffer/{name}", *fault) for fault in episode_faults(episode, length, sizes)]
+    yield from faults
+    if not faults and (folder / "rewards" / name).exists():
+        rewards = f"rewards/{name}"
+        yield from _caught(folder, rewards, _reward_faults(folder, rewards, episode["reward"]))
+
+
+def _reward_faults(folder: Path, file: str, stored: np.ndarray) -> Iterator[Fault]:
+    """Yield the faults of recorded rewards beside the episode's `stored` ones."""
+    rewards, domain = read_arrays(folder / file), folder.parent.name
+    tasks = list(envs.domain_tasks(domain))
+    if set(rewards) != set(tasks):
+        yield Fault(file, None, f"must hold the tasks {tasks}, got {list(rewards)}")
+    else:
+        faults = reward_faults(rewards, stored, envs.primal_task(domain))
+        yield from (Fault(file, *fault) for fault in faults)
+
+
+def _name_faults(folder: Path, names: list[str]) -> Iterator[Fault]:
+    """Yield indices that are missing or occur twice, rewards and episodes apart, and leftovers."""
     indices: dict[int, str] = {}
     for name in names:
         try:
             index, _ = parse_name(Path(name))
         except DatasetError:
-            text = "must be named episode_<index>_<length>.npz"
-            yield Fault(f"buffer/{name}", None, text)
-            continue
-        if index in indices:
+            continue  # a fault of the episode
+        if indices.setdefault(index, name) != name:
             yield Fault(f"buffer/{name}", None, f"has the index of {indices[index]}")
-        indices.setdefault(index, name)
     gaps = sorted(set(range(max(indices, default=0))) - set(indices))
     if gaps:
-        shown = ", ".join(map(str, gaps[:5])) + (", ..." if len(gaps) > 5 else "")
-        yield Fault("buffer", None, f"lacks {len(gaps)} episodes before its last: {shown}")
-
-
-def _leftovers(folder: Path) -> Iterator[Fault]:
-    for file in sorted(folder.rglob(f".*{paths.TEMPORARY}")):
+        first = ", ".join(map(str, gaps[:5])) + (", ..." if len(gaps) > 5 else "")
+        yield Fault("buffer", None, f"lacks {len(gaps)} episodes before its last: {first}")
+    recorded = {file.name for file in (folder / "rewards").glob("[!.]*")}
+    texts = dict.fromkeys(recorded - set(names), "belongs to no episode")
+    missing = set(indices.values()) - recorded if recorded else ()
+    texts |= dict.fromkeys(missing, "must be there: other episodes have their rewards recorded")
+    yield from (Fault(f"rewards/{name}", None, text) for name, text in texts.items())
+    collected = (folder / "config.yaml").exists() and not (folder / PROVENANCE).exists()
+    if collected and not recorded:
+        yield Fault("rewards", None, "must be there: they were recorded at collection")
+    for file in folder.rglob(f".*{paths.TEMPORARY}"):
         text = "was left by an interrupted write and may be removed"
         yield Fault(str(file.relative_to(folder)), None, text)
-
-
-def _domain_sizes(domain: str) -> dict[str, int]:
-    """The domain's sizes; empty for one that dm_control lacks, whose first episode sets them."""
-    try:
-        return dict(domain_sizes(domain))
-    except ValueError:
-        return {}
-
-
-def _episode_faults(folder: Path, name: str, sizes: dict[str, int]) -> Iterator[Fault]:
-    """Faults of an episode and its rewards; sizes that were not known yet are added to `sizes`."""
-    file = f"buffer/{name}"
-    try:
-        length = parse_name(Path(name))[1]
-    except DatasetError:
-        return
-    try:
-        episode = read_arrays(folder / file)
-    except DatasetError as error:
-        yield Fault(file, None, _without(folder, error))
-        return
-    found = list(array_faults(episode, length)) or list(row_faults(episode, sizes))
-    yield from (Fault(file, *fault) for fault in found)
-    if (folder / "rewards").exists() and "reward" in episode and episode["reward"].ndim == 2:
-        yield from _reward_faults(folder, name, episode["reward"])
-
-
-def _reward_faults(folder: Path, name: str, stored: np.ndarray) -> Iterator[Fault]:
-    """Rewards of all tasks, of the same rows, whose primal task's is the stored one."""
-    file = f"rewards/{name}"
-    if not (folder / file).exists():
-        yield Fault(file, None, "must be there: other episodes have their rewards recorded")
-        return
-    try:
-        labels, tasks = read_arrays(folder / file), domain_tasks(folder.parent.name)
-    except ValueError as error:
-        yield Fault(file, None, _without(folder, error))
-        return
-    if set(labels) != set(tasks):
-        yield Fault(file, None, f"must hold the tasks {list(tasks)}, got {list(labels)}")
-        return
-    for fault in label_faults(labels, primal_task(folder.parent.name), stored):
-        yield Fault(file, *fault)
-
-
-def _config_faults(folder: Path) -> Iterator[Fault]:
-    dataset = Dataset(folder, folder.parent.name, ())
-    for name, read in (("config.yaml", dataset.config), (PROVENANCE, dataset.provenance)):
-        try:
-            found = read()
-        except (DatasetError, OSError) as error:
-            yield Fault(name, None, _without(folder, error))
-            continue
-        recorded = (folder / "rewards").exists() or (folder / PROVENANCE).exists()
-        if isinstance(found, PretrainConfig) and not recorded:
-            yield Fault("rewards", None, "must be there: they were recorded at collection")
-
-
-def _card_faults(folder: Path) -> Iterator[Fault]:
-    try:
-        yield from (Fault(CARD, None, text) for text in check_card(folder))
-    except (ValueError, OSError) as error:  # of another file that it is computed from
-        yield Fault(CARD, None, f"cannot be computed: {_without(folder, error)}")
-
-
-def _without(folder: Path, error: Exception) -> str:
-    """A message without the dataset's own place."""
-    return str(error).replace(f"{folder}/", "")

@@ -201,7 +201,7 @@ def load_replay(
         rewards=len(tasks),
         members=[(0, tasks.index(each.task)) for each in configs],
     )
-    for episode, rewards in zip(dataset.episodes(strict=True), labels, strict=True):
+    for episode, rewards in zip(dataset.episodes(), labels, strict=True):
         replay.add_episode(0, {**episode, "reward": rewards})
     largest = max(np.abs(rewards).max() for rewards in labels)
     horizon = 1 / (1 - config.discount) if config.discount < 1 else math.inf

@@ -50,13 +50,14 @@ grid-plan: .venv
 # What is finished below runs/laptop, as the tidy tables of results/laptop; or SCALE=paper.
 tables report: SCALE := laptop
 tables: .venv
-	$(BIN)/python -m belib.report runs/$(SCALE) results/$(SCALE)
+	$(BIN)/python -m belib.gather runs/$(SCALE) results/$(SCALE)
 
-# Figures, and the reproduction report results/README.md, of those tables.
+# The report results/README.md: notebook 07, executed on those tables, without its code.
 report: .venv
 	mkdir -p runs/report
-	$(PAPERMILL) notebooks/07_report.ipynb runs/report/07_report.ipynb \
-		-p source results/$(SCALE) -p to results </dev/null
+	$(PAPERMILL) notebooks/07_report.ipynb runs/report/07_report.ipynb -p source results/$(SCALE) </dev/null
+	$(BIN)/jupyter nbconvert --log-level WARN --to markdown --no-input --template-file docs/report.md.j2 \
+		--output README --output-dir results runs/report/07_report.ipynb
 
 test: .venv
 	rm -rf runs/test

@@ -87,7 +87,7 @@ class Noise(NamedTuple):
     """Its degrees of freedom."""
 
 
-class Estimate(NamedTuple):
+class Interval(NamedTuple):
     """A number with its confidence interval and a p-value, which each function explains."""
 
     value: float
@@ -134,23 +134,23 @@ def sd_interval(noise: Noise, *, confidence: float = 0.95) -> tuple[float, float
 
 def contrast(
     groups: Means, weights: NDArray[np.float64], noise: Noise, *, confidence: float = 0.95
-) -> Estimate:
+) -> Interval:
     """A weighted sum of group means with a t interval; p of no difference, two-sided.
 
     The noise is common to the groups and may have been measured on others.
     """
     value = float(weights @ groups.values)
     if not noise.df:
-        return Estimate(value, np.nan, np.nan, np.nan)
+        return Interval(value, np.nan, np.nan, np.nan)
     error = noise.sd * np.sqrt((weights**2 / groups.counts).sum())
     reach = stats.t.ppf((1 + confidence) / 2, noise.df) * error
     p = 2 * stats.t.sf(abs(value) / error, noise.df)
-    return Estimate(value, float(value - reach), float(value + reach), float(p))
+    return Interval(value, float(value - reach), float(value + reach), float(p))
 
 
 def best_against_best(
     ours: Means, others: Means, noise: Noise, *, confidence: float = 0.95
-) -> Estimate:
+) -> Interval:
     """The best mean of some groups less the best of others, which were both chosen by looking.
 
     The interval is of max mu_i - max nu_j = max_i min_j (mu_i - nu_j), so that the choice is paid
@@ -163,7 +163,7 @@ def best_against_best(
     apart = np.subtract.outer(ours.values, others.values)
     value = float(ours.values.max() - others.values.max())
     if not noise.df:
-        return Estimate(value, np.nan, np.nan, np.nan)
+        return Interval(value, np.nan, np.nan, np.nan)
     counts = (tuple(map(int, each.counts)) for each in (ours, others))
     advantages, above, below = _equal_groups(*counts, noise.df)
     errors = noise.sd * np.sqrt(np.add.outer(1 / ours.counts, 1 / others.counts))
@@ -171,7 +171,7 @@ def best_against_best(
     low = (apart - reach[0] * errors).max(0).min()
     high = (apart + reach[1] * errors).min(1).max()
     p = (1 + np.sum(advantages * noise.sd >= value)) / (1 + len(advantages))
-    return Estimate(value, float(low), float(high), float(p))
+    return Interval(value, float(low), float(high), float(p))
 
 
 @functools.lru_cache(32)
@@ -251,7 +251,7 @@ def _orders(places: int) -> NDArray[np.intp]:
 
 def spread_ratio(
     between: Noise, within: Noise, repetitions: int, *, confidence: float = 0.95
-) -> Estimate:
+) -> Interval:
     """The sd that groups add to the sd within them, over the latter (one-way random effects).
 
     Args:
@@ -265,12 +265,12 @@ def spread_ratio(
     low, high = f / stats.f.ppf(tails, between.df, within.df)
     p = float(stats.f.sf(f, between.df, within.df))
     value, low, high = (np.sqrt(max(0.0, each - 1) / repetitions) for each in (f, low, high))
-    return Estimate(float(value), float(low), float(high), p)
+    return Interval(float(value), float(low), float(high), p)
 
 
 def rank_correlation(
     x: NDArray[np.float64], y: NDArray[np.float64], *, confidence: float = 0.95
-) -> Estimate:
+) -> Interval:
     """Spearman's rho with Bonett and Wright's (2000) interval; p of none, two-sided."""
     x, y = real_array("x", x, ndim=1), real_array("y", y, ndim=1)
     rho, p = stats.spearmanr(x, y)
@@ -280,4 +280,4 @@ def rank_correlation(
         p = np.mean(products >= products[0] * (1 - 1e-9))
     reach = stats.norm.ppf((1 + confidence) / 2) * np.sqrt((1 + rho**2 / 2) / (len(x) - 3))
     low, high = np.tanh(np.arctanh(np.clip(rho, -0.9999, 0.9999)) + np.array([-reach, reach]))
-    return Estimate(float(rho), float(low), float(high), float(p))
+    return Interval(float(rho), float(low), float(high), float(p))

@@ -11,7 +11,6 @@ project = "belib"
 author = "The belib authors"
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.mathjax"]
 root_doc = "index"
-exclude_patterns = ["results/measured.md", "results/*/*.md"]  # parts, which the report has
 html_theme = "furo"
 html_title = "belib"
 html_copy_source = False

@@ -26,7 +26,6 @@ SOURCE, SITE, DATA = GALLERY / "source", GALLERY / "site", GALLERY / "data"
 COLLECTOR, REPORT = "04_pretrain", "07_report"
 GIVEN = {
     COLLECTOR: {"compare": ["shannon", "rnd", "smm"]},  # more to look at, in 05 and 06 as well
-    REPORT: {"to": "runs/gallery/report"},
 }
 """Parameters that are not the notebooks' own defaults, beside `runs_dir`."""
 

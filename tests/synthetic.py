@@ -1,4 +1,4 @@
-"""Made-up tables of the report, with effects that are known: SYNTHETIC numbers, not results."""
+"""Made-up tables of a study, with effects that are known: SYNTHETIC numbers, not results."""
 
 import json
 from dataclasses import replace
@@ -10,8 +10,7 @@ import pandas as pd
 from belib import results
 from belib.config import OfflineConfig, PretrainConfig
 from belib.figures.style import ALPHAS
-from belib.report import Tables
-from belib.report.gather import without_constants
+from belib.gather import Tables
 
 TASKS = ("walker_stand", "walker_walk", "walker_run")
 QS = (0.2, 0.5, 0.7, 0.9, 1.1)
@@ -98,56 +97,36 @@ def _described(config):
         "domain": config.domain,
         "objective": config.objective,
         "parameter": config.parameter,
+        "variant": config.label,
         "seed": config.seed,
         "scale": config.scale,
         "steps": config.num_steps,
-        "episodes": config.num_steps // 1000,
-        "label": config.label,
         "intrinsic_reward_scale": config.intrinsic_reward_scale,
-        "random_actions": 0.04,
-        "physics_errors": 0,
         "intrinsic_reward": 1.0,
-        "minutes": 10.0,
-        "return_walker_stand": 200.0,
-        "revision": "none",
-        "sha256": "none",
+        "git_revision": "none",
     }
 
 
 def _provenance(learners):
     learning = {"num_steps": 10_000, "batch_size": 256, "hidden_dim": 256, "eval_episodes": 10}
-    machine = {"processor": "none", "threads": 2, "python": "3.11", "torch": "2"}
     return {
         "scale": "synthetic",
-        "constant": {},
-        "collection": {"common": {"num_steps": 50_000}, "datasets": {}},
         "learning": dict.fromkeys(learners, learning),
-        "hours": {"collecting": 4.0, "learning": 0.5 * len(learners)},
-        "coverage": {"size": 2000, "seed": 0, "scaling": "robust"},
-        "seeds": {"collection": [0, 1, 2], "learners": [0, 1, 2, 3, 4]},
         "not finished": {"datasets": [], "policies": []},
-        "machine": machine,
-        "revision": "none",
-        "collected with": [],
+        "processor": "none",
     }
 
 
 def write(made: Tables, folder) -> None:
-    """The files that `report.load` reads."""
+    """Write the files that `gather.load` reads."""
     folder.mkdir(parents=True, exist_ok=True)
-    constant, rows = without_constants(made.offline)
-    for name, table in (
-        ("offline", rows),
-        ("datasets", made.datasets),
-        ("coverage", made.coverage),
-    ):
-        (folder / f"{name}.csv").write_text(table.to_csv(index=False))
-    provenance = {**made.provenance, "constant": constant}
-    (folder / "provenance.json").write_text(json.dumps(provenance, indent=1) + "\n")
+    for name in ("offline", "datasets", "coverage"):
+        (folder / f"{name}.csv").write_text(getattr(made, name).to_csv(index=False))
+    (folder / "provenance.json").write_text(json.dumps(made.provenance, indent=1) + "\n")
 
 
 def example() -> Tables:
-    """What `tests/data/report` holds: BE with α < 1 a little better, RE with q > 1 and SMM poor."""
+    """What `tests/data/study` holds: BE with α < 1 a little better, RE with q > 1 and SMM poor."""
 
     def effect(config, task):
         poor = {"smm": -250, "random": -180, "renyi": -200 * (config.q > 1)}
@@ -160,4 +139,4 @@ def example() -> Tables:
 
 
 if __name__ == "__main__":
-    write(example(), Path(__file__).parent / "data" / "report" / "synthetic")
+    write(example(), Path(__file__).parent / "data" / "study" / "synthetic")

@@ -25,7 +25,8 @@ FLOORS = (
     {"agents", "offline", "engine"},
     {"training", "coverage"},
     {"figures", "cost"},
-    {"widgets", "grid", "report"},
+    {"widgets", "grid", "gather"},
+    {"study"},
 )
 FLOOR = {name: number for number, names in enumerate(FLOORS) for name in names}
 MODULES = sorted(path for path in ROOT.glob("belib/**/*.py") if path.name != "__init__.py")

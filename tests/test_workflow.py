@@ -65,7 +65,7 @@ def said(tmp_path, monkeypatch):
     """
     odd = tmp_path / ODD
     folder, root = work.workflow_folder(odd / "runs"), odd / "project"
-    for module in ("belib", "belib.grid", "belib.report", "papermill"):  # before the installed ones
+    for module in ("belib", "belib.grid", "belib.gather", "papermill"):  # before the installed ones
         package = folder / module.replace(".", "/")
         package.mkdir(parents=True)
         (package / "__init__.py").touch()
@@ -90,7 +90,7 @@ def said(tmp_path, monkeypatch):
 def test_jobs_are_called_with_paths_as_they_are(said, tmp_path):
     runs_dir, root = str(tmp_path / ODD / "runs"), str(tmp_path / ODD / "project")
     found = said("collect/walker/a-s0+1", "coverage/walker", "report", scale="it's")
-    report, to = f"{runs_dir}/report/it's", f"{runs_dir}/report"
+    report = f"{runs_dir}/report/it's"
     for words in found:
         if words[0] == "papermill":  # which formats the names of notebooks
             words[2:4] = [word.format() for word in words[2:4]]
@@ -102,11 +102,11 @@ def test_jobs_are_called_with_paths_as_they_are(said, tmp_path):
     ]
     coverage += ["-r", "domain", "walker", "-r", "runs_dir", runs_dir]
     shown = ["papermill", "--no-progress-bar", f"{root}/notebooks/07_report.ipynb"]
-    shown += ["../logs/report.ipynb", "-r", "source", report, "-r", "to", to]
+    shown += ["../logs/report.ipynb", "-r", "source", report]
     assert sorted(found) == sorted(
         [
             ["belib.grid", "job", "--runs-dir", runs_dir, "collect/walker/a-s0+1"],
-            ["belib.report", runs_dir, report],
+            ["belib.gather", runs_dir, report],
             coverage,
             shown,
         ]

@@ -1,6 +1,6 @@
 """Figures of the reproduction report: every dataset and every learner seed, beside what is claimed.
 
-All take tables of `belib.report`; nothing is computed here.
+All take tables of `belib.study`; nothing is computed here.
 """
 
 from typing import Any
@@ -31,7 +31,7 @@ def dataset_returns(policies: pd.DataFrame, baselines: pd.DataFrame) -> np.ndarr
     """A bar a dataset, those of one recipe side by side, a dot a learner seed; a panel a task.
 
     Args:
-        policies: from `report.policies`, in the order in which recipes are shown.
+        policies: from `study.policies`, in the order in which recipes are shown.
         baselines: rows of doing nothing and of random actions.
     """
     tasks, recipes = policies["task"].unique(), list(policies["recipe"].unique())
@@ -54,7 +54,7 @@ def _recipe_bars(ax: Axes, place: int, rows: pd.DataFrame) -> None:
     """The datasets of a recipe, each with its policies."""
     names = rows["dataset"].unique()
     width = 0.84 / max(2, len(names))
-    hatch = "///" if rows["label"].iloc[0] else None
+    hatch = "///" if rows["variant"].iloc[0] else None
     style = {"color": _color(rows.iloc[0]), "edgecolor": "white", "hatch": hatch}
     for number, name in enumerate(names):
         values = rows.loc[rows["dataset"] == name, "return"].dropna().to_numpy()
@@ -72,18 +72,20 @@ def parameter_curves(
     A dot a dataset, a line through the recipes' means with their intervals; the band is SE.
 
     Args:
-        units: a row a dataset: `task`, `objective`, `parameter`, `label`, `value`.
-        means: from `report.means`.
+        units: a row a dataset: `task`, `objective`, `parameter`, `variant`, `value`.
+        means: from `study.means`.
         baselines: rows of doing nothing and of random actions.
     """
     tasks = means["task"].unique()
     options = {"sharey": "row", "squeeze": False, "figsize": (13.5, 3.3 * len(tasks) + 1)}
-    known = means[means["label"] == ""].groupby("objective")["parameter"].nunique()
+    known = means[means["variant"] == ""].groupby("objective")["parameter"].nunique()
     widths = [max(3, known.get(objective, 0)) for objective in _FAMILIES]
     _, axes = plt.subplots(len(tasks), 2, width_ratios=widths, **options)
     for row, task in zip(axes, tasks, strict=True):
         for ax, objective in zip(row, _FAMILIES, strict=True):
-            own = [each[(each["task"] == task) & (each["label"] == "")] for each in (units, means)]
+            own = [
+                each[(each["task"] == task) & (each["variant"] == "")] for each in (units, means)
+            ]
             _family_curve(ax, objective, *own)
             _shannon_band(ax, own[1])
             draw_baselines(ax, baselines[baselines["task"] == task])
@@ -124,11 +126,11 @@ def spreads(table: pd.DataFrame) -> Axes:
     """The sd between datasets of one recipe beside that between learner seeds, with intervals.
 
     Args:
-        table: from `report.spreads`.
+        table: from `study.spreads`.
     """
     tasks = list(table["task"].unique())
     _, ax = plt.subplots(figsize=(9, 1.1 * len(tasks) + 2))
-    marks = {"datasets": (0.15, "o", ACCENT), "learner seeds": (-0.15, "s", "0.35")}
+    marks = {"datasets": (0.15, "o", ACCENT), "seeds": (-0.15, "s", "0.35")}
     for source, (shift, marker, color) in marks.items():
         rows = table[table["source"] == source]
         y = [len(tasks) - 1 - tasks.index(task) + shift for task in rows["task"]]
@@ -148,15 +150,15 @@ def advantages(table: pd.DataFrame) -> np.ndarray:
     """What a side's best recipe is ahead of another's, with the interval that pays for choosing.
 
     Args:
-        table: rows of findings with `name`, `where`, `value`, `low`, `high`; a panel a `where`.
+        table: rows of `study` with `task`, `sides`, `value`, `low`, `high`; a panel a task.
     """
-    places, names = table["where"].unique(), list(table["name"].unique())[::-1]
+    places, names = table["task"].unique(), list(table["sides"].unique())[::-1]
     size = (4.2 * len(places) + 2, 0.55 * len(names) + 2)
     options = {"sharey": True, "squeeze": False, "figsize": size}
     _, axes = plt.subplots(1, max(1, len(places)), **options)
     for ax, place in zip(axes[0], places, strict=False):  # without places an empty panel
-        for found in table[table["where"] == place].itertuples():
-            y, clear = names.index(found.name), found.low > 0 or found.high < 0
+        for found in table[table["task"] == place].itertuples():
+            y, clear = names.index(found.sides), found.low > 0 or found.high < 0
             style = {"color": ACCENT if clear else "0.35"}
             ax.plot(found.value, y, "o", markersize=11, **style)
             if np.isfinite(found.low):
@@ -174,17 +176,17 @@ def coverage_returns(table: pd.DataFrame, baselines: pd.DataFrame) -> np.ndarray
     """A dot a dataset: its coverage and what was learnt from it; a panel a task.
 
     Args:
-        table: columns `task`, `objective`, `parameter`, `label`, `coverage`, `value`.
+        table: columns `task`, `objective`, `parameter`, `variant`, `value`, `other` (coverage).
         baselines: rows of doing nothing and of random actions.
     """
     tasks = table["task"].unique()
     size = (4.3 * len(tasks) + 2.5, 4.6)
     _, axes = plt.subplots(1, len(tasks), figsize=size, squeeze=False)
     for ax, task in zip(axes[0], tasks, strict=True):
-        for found in table[(table["task"] == task) & (table["label"] == "")].itertuples():
+        for found in table[(table["task"] == task) & (table["variant"] == "")].itertuples():
             marker, color = objective_marker(found.objective), _color(found._asdict())
             style = {"markersize": 11, "markeredgecolor": "black", "markeredgewidth": 0.6}
-            ax.plot(found.coverage, found.value, marker, color=color, **style)
+            ax.plot(found.other, found.value, marker, color=color, **style)
         draw_baselines(ax, baselines[baselines["task"] == task])
         ax.set(title=task_label(task), xlabel="volumetric coverage", ylim=(0, None))
     axes[0, 0].set_ylabel("episode return")

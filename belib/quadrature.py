@@ -124,16 +124,16 @@ class _Rays:
         value, error = over_angles(0, maxlevel=6)
         return value, error + over_angles(1, maxlevel=3)[0]
 
-    def along(self, directions: Array, term: Callable, level: float) -> tuple[Array, Array]:
+    def along(self, directions: Array, term: Callable, level: float) -> tuple[NDArray, NDArray]:
         """Return the integrals of term(log f) r^(d - 1) dr along m rays, and their errors, (m,)."""
         m = len(directions)
         side = np.where(directions > 0, self.high, self.low)
         reach = np.where(directions == 0, np.inf, side / directions).min(1)
 
-        def log_f(r: Array, ray: Array) -> Array:
+        def log_f(r: Array, ray: NDArray) -> Array:
             return self.log_f(r[..., None] * directions[ray.astype(int)])
 
-        def integrand(r: Array, ray: Array) -> Array:
+        def integrand(r: Array, ray: NDArray) -> Array:
             value = term(log_f(r, ray))
             return np.where(value == 0, 0.0, value * r ** (self.d - 1))
 
@@ -146,7 +146,7 @@ class _Rays:
         piece = np.flatnonzero((np.diff(ray) == 0) & (np.diff(cut) > 0))
         ends, ray = (cut[piece], cut[piece + 1]), ray[piece]
         parts = tanhsinh(integrand, *ends, args=(ray,), atol=1e-13, rtol=1e-11)
-        return tuple(np.bincount(ray, x, minlength=m) for x in (parts.integral, parts.error))
+        return np.bincount(ray, parts.integral, m), np.bincount(ray, parts.error, m)
 
     def check_ends(self, term: Callable, label: str) -> None:
         """Raise ValueError for tails so heavy that r term(log f) grows with r, and for poles."""
@@ -163,10 +163,10 @@ class _Rays:
                 raise ValueError(f"{label} cannot be resolved, because floats are coarse at {pole}")
 
 
-def _crossings(log_f: Callable, reach: Array, level: float) -> tuple[Array, Array]:
+def _crossings(log_f: Callable, reach: Array, level: float) -> tuple[NDArray, Array]:
     """Return rays and distances at which log f passes `level`, or jumps to -inf, by bisection."""
 
-    def state(r: Array, ray: Array) -> Array:
+    def state(r: Array, ray: NDArray) -> Array:
         value = log_f(r, ray)
         return (value > level) + 2 * (value > -np.inf)
 

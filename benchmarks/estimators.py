@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from scipy import stats
 from sklearn.neighbors import NearestNeighbors
 
-from belib.estimators import _generalized, shannon_entropy_knn
-from belib.estimators.sample import Sample
+from belib.estimators import KNNSample, shannon_entropy_knn
+from belib.estimators.twicing import twiced
 from belib.knn import _search_products, _search_tree, knn_distances
 from belib.weighting import Prelec, entropy_term, prelec_beta
 
@@ -47,6 +47,15 @@ def true_entropies(density: stats.rv_continuous, d: int) -> NDArray[np.float64]:
     return np.array([entropy_term(w, log_f, -log_dx).sum() for w in WEIGHTINGS])
 
 
+def integrand(weighting: Prelec, sample: KNNSample) -> Callable:
+    """Return what `generalized_behavioral_entropy_knn` takes the mean of."""
+
+    def ratio(u: NDArray) -> NDArray:
+        return entropy_term(weighting, -u, -u)
+
+    return ratio if sample.correction is None else lambda u: twiced(ratio, u, sample.k)
+
+
 def rmse_rows(n: int, seeds: int) -> Iterator[dict]:
     """Geometric mean, over densities and weightings, of the RMSE over the plug-in's."""
     for d, target in RMSE_TARGETS.items():
@@ -57,9 +66,9 @@ def rmse_rows(n: int, seeds: int) -> Iterator[dict]:
             for seed in range(seeds):
                 points = density.rvs((n, d), random_state=np.random.default_rng(seed))
                 for correction, found in errors.items():
-                    sample = Sample(points, 5, correction, 1.0, None, "raise", 0)
+                    sample = KNNSample(points, correction=correction)
                     found.append(
-                        [_generalized(sample, w).value - truth[i] for i, w in enumerate(WEIGHTINGS)]
+                        [sample.mean(integrand(w, sample)).value for w in WEIGHTINGS] - truth
                     )
             plug_in, ours = (np.sqrt(np.mean(np.square(e), axis=0)) for e in errors.values())
             ratios.extend((ours / plug_in)[np.abs(truth) > 0.01])

@@ -238,10 +238,10 @@ def hostile(kind):
 @pytest.mark.parametrize(
     ("kind", "match"),
     [
-        ("nan", "NaN or inf in 1 of 1000 rows, first in row 17"),
-        ("inf", "NaN or inf in 1 of 1000 rows, first in row 3"),
+        ("nan", r"samples must be finite, got nan at index \[17, 1\]"),
+        ("inf", r"samples must be finite, got inf at index \[3, 0\]"),
         ("shape", r"shape \(n, d\) or \(n,\), got \(10, 100, 2\)"),
-        ("few", "k must be at least 1 and below n = 5 samples, got 5"),
+        ("few", "k must be between 1 and 4 for 5 points, got 5"),
         ("duplicates", "got 100 duplicates among 1000"),
         ("tenfold", "got 900 duplicates among 1000"),
         ("constant", r"columns \[1\] are constant"),

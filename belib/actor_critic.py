@@ -5,9 +5,10 @@ TD3's delayed policy updates and without a target actor.
 """
 
 import copy
+import itertools
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import Self
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -51,20 +52,13 @@ class ActorCritic(nn.Module):
         self.actor = self.actor_network(*sizes)
         self.critic = TwinCritic(*sizes, shared_trunk=self.shared_trunk)
         self.critic_target = copy.deepcopy(self.critic).requires_grad_(False)
-        self.optimizers = {"actor": self.adam(self.actor), "critic": self.adam(self.critic)}
+        self.optimizers = nn.ModuleDict()
+        self.optimizers["actor"] = self.adam(self.actor)
+        self.optimizers["critic"] = self.adam(self.critic)
 
     def adam(self, network: nn.Module) -> Adam:
         """The optimiser of a network."""
         return Adam(network.parameters(), self.config.learning_rate)
-
-    # Narrower than Module's: learners are moved, and their precision is the engine's.
-    def to(self, device: torch.device) -> Self:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Move everything: networks, moments, and where random numbers are needed."""
-        super().to(device)
-        for name, optimizer in self.optimizers.items():
-            optimizer.move_with(getattr(self, name).parameters())
-        self.streams.device = torch.device(device)
-        return self
 
     @torch.no_grad()
     def act(self, obs: Tensor, *, explore: bool) -> Tensor:
@@ -123,7 +117,8 @@ class ActorCritic(nn.Module):
 
     def descend(self, name: str, loss: Tensor, metrics: Metrics) -> Metrics:
         """One Adam step of the named network, and of no other that the loss runs through."""
-        self.optimizers[name].descend(loss.sum())
+        parameters = getattr(self, name).parameters()
+        cast(Adam, self.optimizers[name]).descend(parameters, loss.sum())
         return {key: value.detach() for key, value in metrics.items()}
 
     @torch.no_grad()
@@ -136,25 +131,14 @@ class ActorCritic(nn.Module):
     @torch.no_grad()
     def clear(self, member: int) -> None:
         """Set a member's parameters and moments to zero, so that it holds nothing infinite."""
-        tensors = list(self.parameters())
-        for optimizer in self.optimizers.values():
-            tensors += optimizer.means + optimizer.squares
-        for tensor in tensors:
+        moments = (cast(Adam, adam).moments() for adam in self.optimizers.values())
+        for tensor in (*self.parameters(), *itertools.chain(*moments)):
             tensor.unflatten(0, (-1, len(self.streams)))[:, member].zero_()
 
-    def state(self) -> dict:
-        """Networks, optimisers and streams, in tensors and plain numbers."""
-        return {
-            "precision": self.precision,
-            "networks": self.state_dict(),
-            "optimizers": {name: each.state() for name, each in self.optimizers.items()},
-            "streams": self.streams.state(),
-        }
+    def get_extra_state(self) -> str:
+        """Return the precision, for `state_dict`."""
+        return self.precision
 
-    def restore(self, state: dict) -> None:
-        """Continue from `state()`."""
-        self.precision = state["precision"]
-        self.load_state_dict(state["networks"])
-        for name, optimizer in self.optimizers.items():
-            optimizer.restore(state["optimizers"][name])
-        self.streams.restore(state["streams"])
+    def set_extra_state(self, state: str) -> None:
+        """Continue in the precision of the saved learner."""
+        self.precision = state

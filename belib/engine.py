@@ -102,11 +102,11 @@ class Engine:
     def state(self) -> dict[str, Any]:
         """Draws and metrics; the learner has its own."""
         metrics = {"names": self._names, "latest": self._latest, "sums": self._sums}
-        return {"draws": self.draws.state(), "metrics": metrics, "counts": self._counts}
+        return {"draws": self.draws.state_dict(), "metrics": metrics, "counts": self._counts}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from `state()`, before the first step."""
-        self.draws.restore(state["draws"])
+        self.draws.load_state_dict(state["draws"])
         self._set_metrics(**state["metrics"])
         self._counts = state["counts"]
 

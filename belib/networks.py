@@ -183,36 +183,44 @@ class RunningMoments(nn.Module):
 _fused_adam = torch._fused_adam_  # pyright: ignore[reportPrivateImportUsage]
 
 
-class Adam:
+class Adam(nn.Module):
     """Adam (Kingma and Ba 2015, default betas and epsilon) of all parameters in one fused call.
 
     It acts on each number alone, so members do not meet in it. `torch.optim.Adam` computes the same
-    and spends more time around its kernel than in it on networks as small as these.
+    and spends more time around its kernel than in it on networks as small as these. Moments and
+    steps are buffers: checkpoints hold them, and they move with the module.
     """
 
     def __init__(self, parameters: Iterable[nn.Parameter], learning_rate: float):
-        self.parameters: list[Tensor] = list(parameters)
+        super().__init__()
         self.learning_rate = learning_rate
-        self.means = [torch.zeros_like(each) for each in self.parameters]
-        self.squares = [torch.zeros_like(each) for each in self.parameters]
-        self.steps = torch.zeros(())
+        self.register_buffer("steps", torch.zeros(()))
+        for index, parameter in enumerate(parameters):
+            self.register_buffer(f"mean_{index}", torch.zeros_like(parameter))
+            self.register_buffer(f"square_{index}", torch.zeros_like(parameter))
+
+    def moments(self) -> list[Tensor]:
+        """Return mean and mean square of each parameter's gradients, by turns."""
+        return list(self.buffers())[1:]
 
     @torch.no_grad()
-    def descend(self, loss: Tensor) -> None:
-        """One step along the gradient of a scalar loss; no other network's gradient is computed.
+    def descend(self, parameters: Iterable[nn.Parameter], loss: Tensor) -> None:
+        """Take one step along the gradient of a scalar loss with respect to `parameters` alone.
 
         Steps are counted where the parameters are, so that nothing waits for the count.
         """
+        weights: list[Tensor] = list(parameters)
         with torch.enable_grad():
-            gradients = torch.autograd.grad(loss, self.parameters)
-        self.steps += 1
+            gradients = torch.autograd.grad(loss, weights)
+        steps, *moments = self.buffers()
+        steps += 1
         _fused_adam(
-            self.parameters,
+            weights,
             gradients,
-            self.means,
-            self.squares,
+            moments[::2],
+            moments[1::2],
             [],
-            [self.steps] * len(gradients),
+            [steps] * len(weights),
             lr=self.learning_rate,
             beta1=0.9,
             beta2=0.999,
@@ -221,25 +229,6 @@ class Adam:
             amsgrad=False,
             maximize=False,
         )
-
-    def move_with(self, parameters: Iterable[nn.Parameter]) -> None:
-        """Continue with the same parameters on another device."""
-        self.parameters = list(parameters)
-        device = self.parameters[0].device
-        self.means = [each.to(device) for each in self.means]
-        self.squares = [each.to(device) for each in self.squares]
-        self.steps = self.steps.to(device)
-
-    def state(self) -> dict[str, Any]:
-        """Moments and steps, to be given back to `restore`."""
-        return {"means": self.means, "squares": self.squares, "steps": self.steps}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from `state()`."""
-        pairs = zip(self.means + self.squares, state["means"] + state["squares"], strict=True)
-        for own, saved in pairs:
-            own.copy_(saved)
-        self.steps.copy_(state["steps"])
 
 
 def twice(x: Tensor) -> Tensor:

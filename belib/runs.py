@@ -21,7 +21,7 @@ from belib.config import OfflineConfig, PretrainConfig
 Config = PretrainConfig | OfflineConfig
 
 CHECKPOINT = "checkpoint.pt"
-FORMAT = 2
+FORMAT = 3
 """Of checkpoints: a number that grows with each change of what a state holds."""
 CONFIG = "config.yaml"
 LOCK = ".lock"

@@ -2,11 +2,11 @@
 
 import zlib
 from collections.abc import Callable, Sequence
-from typing import Self
+from typing import Self, cast
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from belib.arrays import whole_number
 
@@ -25,10 +25,11 @@ def derive_seed(seed: int, *purpose: str | int) -> int:
     return int(drawn[0] >> np.uint64(1))
 
 
-class Streams:
+class Streams(nn.Module):
     """M independent generators, so that a member draws the same alone or beside others.
 
-    They live on the CPU, and so does their state, wherever the numbers are needed.
+    They live on the CPU, and so does their state, wherever the numbers are needed. `to` says where
+    `normal` and `uniform` put their numbers; draws differ between devices.
 
     Args:
         seeds: one seed a member.
@@ -36,15 +37,20 @@ class Streams:
     """
 
     def __init__(self, seeds: Sequence[int], purpose: str):
+        super().__init__()
         self.generators = [
             torch.Generator().manual_seed(derive_seed(seed, purpose)) for seed in seeds
         ]
-        self.device = torch.device("cpu")
-        """Where `normal` and `uniform` put their numbers; another device draws others."""
         self.tape: Tape | None = None
+        self.register_buffer("_place", torch.empty(0), persistent=False)
 
     def __len__(self) -> int:
         return len(self.generators)
+
+    @property
+    def device(self) -> torch.device:
+        """The device of the numbers that `normal` and `uniform` return."""
+        return cast(Tensor, self._place).device
 
     def normal(self, *shape: int) -> Tensor:
         """Standard normal numbers, (M, *shape)."""
@@ -75,12 +81,12 @@ class Streams:
             distribution(row, generator=generator)
         return numbers
 
-    def state(self) -> list[Tensor]:
-        """The generators' states, to be given back to `restore`."""
+    def get_extra_state(self) -> list[Tensor]:
+        """Return the generators' states, for `state_dict`."""
         return [generator.get_state() for generator in self.generators]
 
-    def restore(self, state: Sequence[Tensor]) -> None:
-        """Continue from `state()`."""
+    def set_extra_state(self, state: list[Tensor]) -> None:
+        """Continue from the saved states."""
         for generator, saved in zip(self.generators, state, strict=True):
             generator.set_state(saved)
 

@@ -149,9 +149,9 @@ def test_smm_by_hand(convention, sign):
     state, skill = data.obs.split([OBS, SKILLS], -1)
     probability = agent.discriminator(state).softmax(-1)
     cross_entropy = -(probability.log() * skill).sum(-1)
-    before = agent.streams.state()
+    before = agent.streams.state_dict()
     noise = agent.streams.normal(SIZE, 128)
-    agent.streams.restore(before)
+    agent.streams.load_state_dict(before)
     h = agent.vae.encoder(data.obs)
     code = agent.vae.mean(h) + (0.5 * agent.vae.log_variance(h)).exp() * noise
     error = (agent.vae.decoder(code) - data.obs).square().sum(-1)

@@ -194,9 +194,9 @@ def test_densities_are_torchs():
 @pytest.mark.parametrize("soft", [False, True])
 def test_cqls_backup_with_and_without_entropy(soft):
     made, data = learner("cql", convention="standard", soft_backup=soft), batch()
-    there, state = made.policy(data.next_obs), made.streams.state()
+    there, state = made.policy(data.next_obs), made.streams.state_dict()
     found = made.target(data, there)
-    made.streams.restore(state)
+    made.streams.load_state_dict(state)
     action, log_density = made.sample(there, 1)
     value = made.critic_target(data.next_obs, action[:, 0]).amin(0)
     expected = data.reward + 0.97 * (value - soft * 1.0 * log_density[:, 0])  # temperature 1
@@ -216,9 +216,9 @@ def test_a_step_of_one_network_leaves_the_others_alone(algorithm):
     made, data = learner(algorithm), batch()
     names = ("actor",) if algorithm == "bc" else ("critic", "actor")
     for name in names:
-        before = copy.deepcopy(made.state_dict())
+        before = copy.deepcopy(dict(made.named_parameters()))
         made.descend(name, *getattr(made, f"{name}_loss")(data))
-        changed = {key for key, value in made.state_dict().items() if not value.equal(before[key])}
+        changed = {key for key, value in made.named_parameters() if not value.equal(before[key])}
         assert changed
         assert all(key.startswith(f"{name}.") for key in changed)
         assert all(parameter.grad is None for parameter in made.parameters())
@@ -232,8 +232,8 @@ def test_a_member_learns_the_same_alone_and_beside_others(algorithm):
         data = batch(3, seed=step)
         together.update(data)
         alone.update(Batch(*(part[1:2] for part in data[:5])))
-    state = together.state_dict()
-    for name, expected in alone.state_dict().items():
+    state = dict(together.named_parameters())
+    for name, expected in alone.named_parameters():
         found = state[name].unflatten(0, (-1, 3))[:, 1]
         torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-4)
 
@@ -243,10 +243,10 @@ def test_a_restored_learner_goes_on_to_the_bit(algorithm):
     made, other = learner(algorithm, seeds=(0, 1)), learner(algorithm, seeds=(5, 6))
     for step in range(3):
         made.update(batch(2, seed=step))
-    other.restore(copy.deepcopy(made.state()))
+    other.load_state_dict(copy.deepcopy(made.state_dict()))
     one, two = (each.update(batch(2, seed=9)) for each in (made, other))
     assert all(torch.equal(one[key], two[key]) for key in one)
-    assert all(map(torch.equal, made.state_dict().values(), other.state_dict().values()))
+    assert all(map(torch.equal, made.parameters(), other.parameters()))
 
 
 def losses(algorithm, steps=(1, 10, 100), **changes):

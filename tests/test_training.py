@@ -302,7 +302,8 @@ def test_the_checkpoint_is_safe_to_load(small_pretrain, tmp_path):
     (folder,) = pretrain(small_pretrain(num_steps=1100), runs_dir=tmp_path, progress=False)
     state = torch.load(folder / "checkpoint.pt", weights_only=True)
     assert state["step"] == 1100
-    assert set(state["agent"]["optimizers"]) == {"actor", "critic", "icm"}
+    optimizers = {key.split(".")[1] for key in state["agent"] if key.startswith("optimizers")}
+    assert optimizers == {"actor", "critic", "icm"}
 
 
 def test_another_configuration_is_refused_by_the_fields_that_differ(small_pretrain, tmp_path):

@@ -207,10 +207,10 @@ class Collection:
         """Everything but the finished episodes, which `restore` reads back from disk."""
         return {
             "step": self.step,
-            "agent": self.agent.state() if self.agent else {},
-            "exploration": self.exploration.state(),
+            "agent": self.agent.state_dict() if self.agent else {},
+            "exploration": self.exploration.state_dict(),
             "engine": self.engine.state() if self.engine else {},
-            "skill_draws": self.skill_draws.state(),
+            "skill_draws": self.skill_draws.state_dict(),
             "skills": torch.from_numpy(np.array(self.skills)),
             "physics_errors": self.physics_errors,
             "envs": [env.state() for env in self.envs],
@@ -224,10 +224,10 @@ class Collection:
         self.step, self.episodes = state["step"], state["episodes"]
         self.history = state["history"]
         if self.agent and self.engine:
-            self.agent.restore(state["agent"])
+            self.agent.load_state_dict(state["agent"])
             self.engine.restore(state["engine"])
-        self.exploration.restore(state["exploration"])
-        self.skill_draws.restore(state["skill_draws"])
+        self.exploration.load_state_dict(state["exploration"])
+        self.skill_draws.load_state_dict(state["skill_draws"])
         self.skills = list(state["skills"].numpy())
         self.physics_errors = state["physics_errors"]
         for member, env in enumerate(self.envs):

@@ -98,7 +98,7 @@ def kept_policy(
     configs = [config.from_yaml(folder.parent / name / runs.CONFIG) for name in members]
     kept, own = learner(*sizes, configs), members.index(folder.name)
     with runs.restoring(folder):
-        kept.restore(state[part])
+        kept.load_state_dict(state[part])
 
     def policy(obs: Tensor) -> Tensor:
         return kept.act(obs.expand(len(members), -1, -1), explore=False)[own : own + 1]

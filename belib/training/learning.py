@@ -129,7 +129,7 @@ class Learning:
         return {
             "step": self.step,
             "data": self.data,
-            "learner": self.learner.state(),
+            "learner": self.learner.state_dict(),
             "engine": self.engine.state(),
             "returns": self.returns,
             "diverged": self.diverged,
@@ -142,7 +142,7 @@ class Learning:
         """
         check_data(state["data"], self.data)
         self.step, self.returns, self.diverged = state["step"], state["returns"], state["diverged"]
-        self.learner.restore(state["learner"])
+        self.learner.load_state_dict(state["learner"])
         self.engine.restore(state["engine"])
 
 

@@ -1,7 +1,7 @@
 """The deterministic actor-critic that URLB's collectors and ExORL's learners share.
 
-Despite URLB's name for it (DDPG) it has TD3's twin critics and smoothed target actions, without
-TD3's delayed policy updates and without a target actor.
+URLB calls it DDPG. It has TD3's twin critics and smoothed target actions, but neither TD3's delayed
+policy updates nor its target actor.
 """
 
 import copy
@@ -20,24 +20,24 @@ from belib.replay import Batch
 from belib.streams import Streams
 
 Metrics = dict[str, Tensor]
-"""Numbers of one update, one a member: (M,)."""
+"""Numbers of one update, (M,) each."""
 
-# Of all parameters in one call, for which torch has no public name.
+# torch has no public name for it.
 _lerp = torch._foreach_lerp_  # pyright: ignore[reportPrivateImportUsage]
 
 _EDGE = 1 - 1e-6  # actions stay inside the open interval (URLB)
 
 
 class ActorCritic(nn.Module):
-    """M learners in lockstep. A loss is (M,): one a member; their sum has each member's gradients.
+    """M learners in lockstep. A loss is (M,); its sum has the gradients of all members.
 
     Args:
         obs_dim, action_dim: sizes of the task.
-        configs: one a member; equal in all but what an algorithm allows to differ.
+        configs: one a member, equal but for what an algorithm allows to differ.
     """
 
     shared_trunk: bool
-    """Whether the two critics share their first layer: in URLB they do, in ExORL they do not."""
+    """Whether the two critics share their first layer (URLB) or not (ExORL)."""
 
     actor_network: type[nn.Module] = Actor
 
@@ -56,28 +56,25 @@ class ActorCritic(nn.Module):
         self.optimizers["actor"] = self.adam(self.actor)
         self.optimizers["critic"] = self.adam(self.critic)
 
-    def adam(self, network: nn.Module) -> Adam:
-        """The optimiser of a network."""
-        return Adam(network.parameters(), self.config.learning_rate)
+    def adam(self, network: nn.Module, learning_rate: float | None = None) -> Adam:
+        """The optimiser of a network, by default with the config's learning rate."""
+        return Adam(network.parameters(), learning_rate or self.config.learning_rate)
 
     @torch.no_grad()
     def act(self, obs: Tensor, *, explore: bool) -> Tensor:
-        """Actions (M, B, action_dim) for observations (M, B, obs_dim): the mean, or with noise.
-
-        They are where the observations are, wherever the networks are.
-        """
+        """Observations (M, B, obs_dim) -> actions (M, B, action_dim), on the same device."""
         with self.products():
             return self.actions(obs.to(self.streams.device), explore=explore).to(obs.device)
 
     def actions(self, obs: Tensor, *, explore: bool) -> Tensor:
-        """What `act` does, where the networks are."""
+        """The mean action, or with noise to `explore`; on the networks' device."""
         action = self.actor(obs)
         if explore:
             action += self.config.stddev * self.streams.normal(*action.shape[1:])
         return action.clamp(-_EDGE, _EDGE)
 
     def update(self, batch: Batch) -> Metrics:
-        """One update of critic, actor and target critic, in URLB's order."""
+        """Update critic, actor and target critic once."""
         with self.products():
             metrics = self.descend("critic", *self.critic_loss(batch))
             metrics |= self.descend("actor", *self.actor_loss(batch))
@@ -85,12 +82,12 @@ class ActorCritic(nn.Module):
         return metrics
 
     def products(self) -> AbstractContextManager:
-        """The precision of the networks' products, to be entered around them."""
+        """A context in which products have the learner's precision."""
         return products(self.precision, self.streams.device)
 
     def critic_loss(self, batch: Batch) -> tuple[Tensor, Metrics]:
         """Both critics' squared errors to r + discount min Q'(s', a'), a' a noisy policy action."""
-        with torch.no_grad():
+        with torch.no_grad():  # target value
             next_action = self.noisy_action(batch.next_obs)
             next_value = self.critic_target(batch.next_obs, next_action).amin(0)
             target = batch.reward + batch.discount * next_value
@@ -109,14 +106,14 @@ class ActorCritic(nn.Module):
         return self.smoothed(self.actor(obs))
 
     def smoothed(self, mean: Tensor) -> Tensor:
-        """Actions (M, ..., action_dim) with clipped noise, in range without losing gradients."""
+        """Mean actions (M, ..., action_dim) with clipped noise; the gradient of the range is 1."""
         noise = self.config.stddev * self.streams.normal(*mean.shape[1:])
         clip = self.config.stddev_clip
         action = mean + noise.clamp(-clip, clip)
         return action + (action.clamp(-_EDGE, _EDGE) - action).detach()
 
     def descend(self, name: str, loss: Tensor, metrics: Metrics) -> Metrics:
-        """One Adam step of the named network, and of no other that the loss runs through."""
+        """Take one Adam step of the named network, and of no other in the loss."""
         parameters = getattr(self, name).parameters()
         cast(Adam, self.optimizers[name]).descend(parameters, loss.sum())
         return {key: value.detach() for key, value in metrics.items()}
@@ -130,15 +127,15 @@ class ActorCritic(nn.Module):
 
     @torch.no_grad()
     def clear(self, member: int) -> None:
-        """Set a member's parameters and moments to zero, so that it holds nothing infinite."""
+        """Set a member's parameters and moments to 0, so that they are finite."""
         moments = (cast(Adam, adam).moments() for adam in self.optimizers.values())
         for tensor in (*self.parameters(), *itertools.chain(*moments)):
             tensor.unflatten(0, (-1, len(self.streams)))[:, member].zero_()
 
-    def get_extra_state(self) -> str:
+    def get_extra_state(self) -> dict[str, str]:
         """Return the precision, for `state_dict`."""
-        return self.precision
+        return {"precision": self.precision}
 
-    def set_extra_state(self, state: str) -> None:
-        """Continue in the precision of the saved learner."""
-        self.precision = state
+    def set_extra_state(self, state: dict[str, str]) -> None:
+        """Continue in the saved precision."""
+        self.precision = state["precision"]

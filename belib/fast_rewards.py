@@ -1,7 +1,6 @@
-"""Shorter ways through dm_control's rewards, whose values stay the same to the bit.
+"""Faster versions of two functions in dm_control's rewards, with the same values to the bit.
 
-Most of their time goes into two functions that convert a number to an array and back, and a name
-into its index, at every call.
+Most of the rewards' time goes into converting numbers to arrays and back, and names to indices.
 """
 
 import functools
@@ -24,7 +23,7 @@ def _number_tolerance(
     sigmoid: str = "gaussian",
     value_at_margin: float = 0.1,
 ) -> float:
-    """dm_control's `tolerance` of a number, to the bit, without its detour over arrays."""
+    """dm_control's `tolerance` of a number, without arrays."""
     lower, upper = bounds
     if lower <= x <= upper:
         return 1.0
@@ -47,16 +46,16 @@ _remembered_key = functools.lru_cache(maxsize=1024)(_CONVERT_KEY)
 
 
 def _convert_key(indexer: FieldIndexer, key: Any) -> Any:
-    """The numbers that names such as `('torso', 'z')` stand for."""
+    """The indices of names such as `('torso', 'z')`."""
     try:
         return _remembered_key(indexer, key)
-    except TypeError:  # a list or slice, which cannot be remembered
+    except TypeError:  # a list or slice has no hash
         return _CONVERT_KEY(indexer, key)
 
 
 @contextmanager
 def fast_rewards() -> Iterator[None]:
-    """dm_control's rewards as they are, with shorter ways to a tolerance and to a named index."""
+    """Replace both functions within a `with` block."""
     dm_rewards.tolerance, FieldIndexer._convert_key = _tolerance, _convert_key
     try:
         yield

@@ -1,8 +1,7 @@
 """Networks with a leading member axis: M networks of one shape, trained in lockstep.
 
-Every input is (M, B, features) and every layer one batched matrix product, so one member costs what
-an ordinary network costs. Twin critics are a further batch of the same kind: 2 M networks, the
-first critics of all members before the second ones.
+Inputs are (M, B, features) and a layer is one batched matrix product, so one member costs as much
+as an ordinary network. Twin critics are 2 M networks, first the first critics of all members.
 """
 
 import itertools
@@ -15,11 +14,12 @@ from torch.nn import functional
 
 from belib.streams import Streams
 
-_LOG_STD = (-10, 2)  # of Gaussian policies (ExORL; elsewhere -20 or -5 to 2)
+_LOG_STD = (-10, 2)
+"""Range of the log standard deviation of Gaussian policies (ExORL; elsewhere -20 or -5 to 2)."""
 
 
 class Linear(nn.Module):
-    """M affine maps, orthogonal weights and zero biases (URLB), drawn from each member's stream."""
+    """M affine maps with orthogonal weights, drawn from the members' streams, and zero biases."""
 
     def __init__(self, streams: Streams, in_dim: int, out_dim: int, copies: int = 1):
         super().__init__()
@@ -37,7 +37,7 @@ class Linear(nn.Module):
 
 
 class Trunk(nn.Module):
-    """Linear, layer normalisation, tanh: the first layer of all of URLB's networks."""
+    """Linear, layer normalisation, tanh: the first layer of URLB's actors and critics."""
 
     def __init__(self, streams: Streams, in_dim: int, out_dim: int, copies: int = 1):
         super().__init__()
@@ -118,13 +118,13 @@ class TwinCritic(nn.Module):
     ):
         super().__init__()
         self.shared_trunk = shared_trunk
-        copies = 1 if shared_trunk else 2
-        self.trunk = Trunk(streams, obs_dim + action_dim, hidden_dim, copies)
+        self.trunk = Trunk(streams, obs_dim + action_dim, hidden_dim, 1 if shared_trunk else 2)
         self.head = mlp(streams, hidden_dim, hidden_dim, 1, copies=2)
 
     def forward(self, obs: Tensor, action: Tensor) -> Tensor:
         x = torch.cat([obs, action], -1)
-        h = twice(self.trunk(x)) if self.shared_trunk else self.trunk(twice(x))
+        # one trunk for both critics, or one each
+        h = self.trunk(x).repeat(2, 1, 1) if self.shared_trunk else self.trunk(x.repeat(2, 1, 1))
         return self.head(h).float().view(2, *x.shape[:-1])
 
     def of_several(self, obs: Tensor, actions: Tensor) -> Tensor:
@@ -133,7 +133,7 @@ class TwinCritic(nn.Module):
 
 
 class RunningRMS(nn.Module):
-    """The root mean square of all numbers a member has seen, for scaling without shifting."""
+    """The root mean square of all numbers so far, one a member."""
 
     mean_square: Tensor
     count: Tensor
@@ -144,7 +144,7 @@ class RunningRMS(nn.Module):
         self.register_buffer("count", torch.zeros(()))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Count the (M, B) numbers in, then return them divided by each member's RMS (0 for 0)."""
+        """Add the numbers (M, B) and return them over the new root mean square (0 for 0)."""
         self.count += x.shape[-1]
         share = x.shape[-1] / self.count
         self.mean_square.lerp_(x.square().mean(-1, keepdim=True), share)
@@ -152,9 +152,9 @@ class RunningRMS(nn.Module):
 
 
 class RunningMoments(nn.Module):
-    """Mean and variance of all numbers seen, a member and feature each (Chan et al. 1979).
+    """Mean and variance of all numbers so far, by member and feature (Chan et al. 1979).
 
-    It starts from a variance of 1 with the weight of 1e-4 numbers, as URLB's, so that a first batch
+    As in URLB it starts from a variance of 1 with the weight of 1e-4 numbers, so that a first batch
     of equal numbers has a positive variance.
     """
 
@@ -170,7 +170,7 @@ class RunningMoments(nn.Module):
 
     @torch.no_grad()
     def count_in(self, x: Tensor) -> None:
-        """Count the numbers (M, B, features) in."""
+        """Add the numbers (M, B, features)."""
         variance, mean = torch.var_mean(x, 1, correction=0, keepdim=True)
         self.count += x.shape[1]
         share = (x.shape[1] / self.count).float()
@@ -179,16 +179,16 @@ class RunningMoments(nn.Module):
         self.variance.lerp_(variance, share).add_(share * (1 - share) * difference.square())
 
 
-# For which torch has no public name: its `Adam` spends more time around the kernel than in it.
+# torch has no public name for it.
 _fused_adam = torch._fused_adam_  # pyright: ignore[reportPrivateImportUsage]
 
 
 class Adam(nn.Module):
     """Adam (Kingma and Ba 2015, default betas and epsilon) of all parameters in one fused call.
 
-    It acts on each number alone, so members do not meet in it. `torch.optim.Adam` computes the same
-    and spends more time around its kernel than in it on networks as small as these. Moments and
-    steps are buffers: checkpoints hold them, and they move with the module.
+    It acts on each number alone, so members stay apart. `torch.optim.Adam` computes the same and
+    is slower on networks this small. Moments and the number of steps are buffers, so checkpoints
+    hold them and `to` moves them.
     """
 
     def __init__(self, parameters: Iterable[nn.Parameter], learning_rate: float):
@@ -205,9 +205,9 @@ class Adam(nn.Module):
 
     @torch.no_grad()
     def descend(self, parameters: Iterable[nn.Parameter], loss: Tensor) -> None:
-        """Take one step along the gradient of a scalar loss with respect to `parameters` alone.
+        """Take a step down the gradient of a scalar loss with respect to `parameters` alone.
 
-        Steps are counted where the parameters are, so that nothing waits for the count.
+        Steps are counted on the parameters' device, so that nothing waits for the count.
         """
         weights: list[Tensor] = list(parameters)
         with torch.enable_grad():
@@ -229,8 +229,3 @@ class Adam(nn.Module):
             amsgrad=False,
             maximize=False,
         )
-
-
-def twice(x: Tensor) -> Tensor:
-    """(M, ...) -> (2 M, ...), the input of a pair of networks."""
-    return x.repeat(2, *[1] * (x.dim() - 1))

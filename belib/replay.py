@@ -1,10 +1,9 @@
-"""Replay memory: preallocated rows, n-step transitions drawn in one gather, inside an episode.
+"""Replay memory: preallocated rows, from which one gather takes n-step transitions.
 
-Rows are where the networks are; which of them begin a transition is known and drawn on the CPU.
-
-A row is what the episode files hold: the observation, the action that led to it, the rewards for
+A row is that of an episode file: the observation, the action that led to it, the rewards for
 reaching it, the discount; row 0 of an episode has no action. A transition that starts at row t is
-(obs[t], action[t+1], reward[t+1..t+n], discount[t+1..t+n], obs[t+n]).
+(obs[t], action[t+1], reward[t+1..t+n], discount[t+1..t+n], obs[t+n]), all in one episode.
+Rows are on the networks' device. Starts of transitions are kept and drawn on the CPU.
 """
 
 from collections.abc import Sequence
@@ -17,7 +16,7 @@ from torch import Tensor
 from belib.streams import Streams
 
 _MOST_WAITING = 4096
-"""Rows added since the last draw are kept aside up to this number: one copy is faster than many."""
+"""Rows that wait to be copied together, which is faster than one by one."""
 
 
 class Batch(NamedTuple):
@@ -34,11 +33,11 @@ class Batch(NamedTuple):
     next_obs: Tensor
     """(M, B, obs_dim): n steps later."""
     path: Tensor | None = None
-    """(M, B, n + 1, obs_dim): all states from obs to next_obs, where a memory drew them."""
+    """(M, B, n + 1, obs_dim): all states from obs to next_obs; `Replay` gives it."""
 
     def states(self) -> Tensor:
-        """The path, of a batch that has one."""
-        assert self.path is not None, "a batch that no memory drew has no path"
+        """The path of a batch from `Replay`."""
+        assert self.path is not None, "this batch has no path: it is not from a replay memory"
         return self.path
 
 
@@ -47,12 +46,10 @@ class Replay:
 
     Args:
         sources: S separate memories.
-        capacity: rows of a source; older rows are overwritten, here and never on disk.
-        obs_dim, action_dim: sizes.
-        n_step: steps of a transition.
-        discount: gamma.
-        rewards: R reward columns (tasks) a row.
-        members: for each member, its (source, reward column); by default one member a source.
+        capacity: rows of a source; the oldest are overwritten.
+        n_step, discount: steps of a transition, gamma.
+        rewards: R reward columns (tasks).
+        members: each member's (source, reward column); by default one member a source.
     """
 
     def __init__(
@@ -100,7 +97,7 @@ class Replay:
         *,
         first: bool,
     ) -> None:
-        """Append consecutive rows (rows, ...) of one episode; `first` says that they begin it."""
+        """Append consecutive rows (rows, ...) of one episode, from its beginning if `first`."""
         columns = (obs, action, reward, discount)
         block = np.concatenate([np.atleast_2d(part).astype(np.float32) for part in columns], -1)
         if first:
@@ -123,12 +120,12 @@ class Replay:
         n, written = len(block), self._written[source]
         self._forget_before(source, written + n - self.capacity)
         position = (written + np.arange(n)) % self.capacity
-        # Rows that wait have places of their own: together they never go once around.
+        # rows that wait never overwrite each other
         if self._number_waiting + n > min(self.capacity, _MOST_WAITING):
             self._write()
         self._waiting.append((source * self.capacity + position, block))
         self._number_waiting += n
-        # A start becomes valid n_step rows later and invalid as its own row is overwritten.
+        # a start is valid from n_step rows later until its own row is overwritten
         length = self._length[source]
         new = written - length + np.arange(max(length, self.n_step), length + n) - self.n_step
         held = self._first[source] + self.count[source]
@@ -145,7 +142,7 @@ class Replay:
             self.count[source] -= 1
 
     def _write(self) -> None:
-        """Put the waiting rows in their places, all in one go."""
+        """Copy the waiting rows to their places."""
         if not self._waiting:
             return
         places, rows = (np.concatenate(part) for part in zip(*self._waiting, strict=True))
@@ -154,11 +151,11 @@ class Replay:
         self._waiting, self._number_waiting = [], 0
 
     def sample(self, batch_size: int, streams: Streams) -> Batch:
-        """Draw uniformly over each member's valid starts; ValueError where a source has none."""
+        """Draw uniformly over each member's valid starts. Raise ValueError if a source has none."""
         return self.transitions(to_device(self.draw(batch_size, streams), self._rows.device))
 
     def draw(self, batch_size: int, streams: Streams) -> Tensor:
-        """Where (M, B) sampled transitions begin, for `transitions`."""
+        """Draw the starts (M, B) of transitions, for `transitions`."""
         counts = self.count[self._source]
         if not counts.all():
             raise ValueError(f"no episode has {self.n_step} steps yet: nothing to sample from")
@@ -168,7 +165,7 @@ class Replay:
         return torch.from_numpy(self._starts[self._source[:, None], ring])
 
     def transitions(self, start: Tensor) -> Batch:
-        """The batch that begins at `draw`n places; nothing here depends on more than these."""
+        """The batch of transitions at starts (M, B)."""
         places = (start[..., None] + self._ahead) % self.capacity + self._begin  # (M, B, n + 1)
         gathered = self._rows.index_select(0, places.flatten()).view(*places.shape, -1)
         obs, action, reward, discount = gathered.split(self._split, -1)
@@ -181,5 +178,5 @@ class Replay:
 
 
 def to_device(x: Tensor, device: torch.device) -> Tensor:
-    """A CPU tensor on a device. Nothing waits for a card: pinned memory is kept until copied."""
+    """A CPU tensor on a device. A copy from pinned memory to a GPU does not wait."""
     return x if device.type == "cpu" else x.pin_memory().to(device, non_blocking=True)

@@ -1,9 +1,9 @@
 """Intrinsic rewards: what an exploring agent is paid, as functions of neighbour distances.
 
-`distance` is R >= 0 of any shape: a tensor, an array or what numpy makes one of. The reward has its
-shape, kind and precision (float32 for less); where R is NaN it is NaN. In APT, R is the mean
-distance to the k nearest neighbours in representation space. Arrays are checked (ValueError for
-what is masked, negative or no real number); tensors only for a floating-point type.
+`distance` is R >= 0 of any shape: a tensor, an array or what numpy makes one of. In APT it is the
+mean distance to the k nearest neighbours in representation space. The reward has its shape, kind
+and precision (at least float32), and is NaN where R is. Masked, negative or complex arrays raise
+ValueError. Of tensors only the type is checked.
 """
 
 from __future__ import annotations
@@ -43,9 +43,8 @@ def renyi_reward(distance: Distance, *, q: float, literal: bool = False) -> Dist
 
     It grows with R for every q, is 0 at R = 0, and tends to the Shannon reward as q -> 1.
 
-    `literal` is the published k-NN form R^(1 - q) (RISE, Yuan et al. 2022, for 0 < q < 1). It has
-    lost the sign of 1 / (1 - q): for q > 1 it falls with R, from inf at R = 0, so that an agent is
-    paid to stay among its neighbours.
+    `literal` is the published k-NN form R^(1 - q) (RISE, Yuan et al. 2022, for 0 < q < 1). It lacks
+    the sign of 1 / (1 - q): for q > 1 it falls with R, from inf at R = 0.
 
     >>> renyi_reward(np.array([0.0, 1.0, 10.0]), q=0.5).round(3)
     array([0.   , 0.828, 4.633])
@@ -61,8 +60,8 @@ def renyi_reward(distance: Distance, *, q: float, literal: bool = False) -> Dist
 def behavioral_reward(distance: Distance, *, alpha: float, beta: float, c: float = 1.0) -> Distance:
     """R exp(-beta L^alpha) L^alpha with L = log(R + c): the paper's final reward (`r_final`).
 
-    It is 0 at R = 0, where its gradient for c = 1 is 0 too. At alpha = beta = c = 1 it is
-    R / (1 + R) times the Shannon reward, not that reward. For alpha > 1 it falls beyond a peak.
+    It is 0 at R = 0; so is its gradient if c = 1. At alpha = beta = c = 1 it is R / (1 + R) times
+    the Shannon reward. For alpha > 1 it falls beyond a peak.
 
     Raises ValueError for c < 1, and unless alpha and beta are positive.
 
@@ -71,9 +70,8 @@ def behavioral_reward(distance: Distance, *, alpha: float, beta: float, c: float
     >>> behavioral_reward(distance, alpha=0.5, beta=prelec_beta(0.5, 512)).round(3)
     array([0.   , 0.104, 0.324])
     """
-    check_positive("alpha", alpha)
-    check_positive("beta", beta)
-    check_positive("c", c)
+    for name, value in (("alpha", alpha), ("beta", beta), ("c", c)):
+        check_positive(name, value)
     if c < 1:
         raise ValueError(
             f"c must be at least 1, got {c}: log(R + c) < 0 for R < 1 - c, where its power alpha "
@@ -90,7 +88,7 @@ def behavioral_reward(distance: Distance, *, alpha: float, beta: float, c: float
 def peak_distance(*, alpha: float, beta: float) -> float:
     """The distance beyond which `behavioral_reward` (c = 1) falls; inf for alpha <= 1.
 
-    The root of (1 + R) / R L = alpha (beta L^alpha - 1), where the logarithm's derivative is 0.
+    It solves (1 + R) / R L = alpha (beta L^alpha - 1), where the derivative of log reward is 0.
 
     >>> round(peak_distance(alpha=2.0, beta=0.16), 1)
     92.4
@@ -122,20 +120,20 @@ def behavioral_reward_exact(
     """The reward before the paper's simplifications: a state's summand of its entropy estimate.
 
     The density at the state is estimated as exp(-u) with u = d log R + D (equation `r_deriv:2`),
-    D = log(n pi^(d/2) / (k Gamma(d/2 + 1))), and the summand is beta exp(u - beta u^alpha) u^alpha
-    (`r_deriv:4`). The mean over a sample is the estimated entropy, in nats. The paper then drops
+    D = log(n pi^(d/2) / (k Gamma(d/2 + 1))). The summand is beta exp(u - beta u^alpha) u^alpha
+    (`r_deriv:4`); its mean over a sample is the estimated entropy, in nats. The paper then drops
     exp(D) and D (`r_deriv:5` and `r_deriv:6`: "negligible"), and sets d = 1 (`r_final`).
 
-    Where the density exceeds 1 (u < 0) the weighting continues as the identity, as in
-    `belib.weighting.Prelec`, and the reward is u for all alpha: Shannon's.
+    Where the density exceeds 1 (u < 0) the weighting is the identity, as in
+    `belib.weighting.Prelec`, and the reward is u for every alpha: Shannon's.
 
     Args:
         distance: R to the k-th neighbour.
-        k, n: the neighbour's number, and that of the states among which it was found.
+        k, n: number of the neighbour, and of the states among which it is the k-th.
         d: dimension of the states, or of their representation.
 
-    Returns the reward as (sign, log of its size): at d = 512 doubling R may multiply it by 1e154.
-    R = 0 has log = inf with sign -1.
+    Returns (sign, log of the size): at d = 512 doubling R may multiply the reward by 1e154.
+    At R = 0 the log is inf and the sign -1.
     """
     for name, value in (("alpha", alpha), ("beta", beta), ("k", k), ("n", n), ("d", d)):
         check_positive(name, value)
@@ -150,7 +148,7 @@ def behavioral_reward_exact(
 
 
 def _library(distance: object) -> tuple[Any, Any]:
-    """numpy or torch, whose functions share their names, and the distances as its floats."""
+    """Return numpy or torch, whose functions share their names, and the distances as its floats."""
     if is_tensor(distance):
         import torch
 
@@ -165,12 +163,12 @@ def _library(distance: object) -> tuple[Any, Any]:
 
 
 class Objective(NamedTuple):
-    """What a dataset is collected for: an entry of `OBJECTIVES`."""
+    """What a dataset is collected for."""
 
     reward: Callable[[Any], Callable] | None = None
-    """For APT, from a `PretrainConfig` to its reward of distances R, a tensor of any shape."""
+    """APT's: from a `PretrainConfig` to a function of distances R, tensors of any shape."""
     parameter: str | None = None
-    """The setting, `alpha` or `q`, that the reward depends on; the dataset's name has its value."""
+    """The field, `alpha` or `q`, whose value is part of the dataset's name."""
     agent: str | None = "apt"
     """A key of `belib.agents.AGENTS`; None for uniformly random actions."""
 
@@ -191,7 +189,7 @@ def _published_renyi(distance: Any, *, q: float) -> Any:
 
 
 OBJECTIVES: ChainMap[str, Objective] = ChainMap(
-    {},  # takes what a process adds, see `is_registered`
+    {},  # what this process adds: worker processes do not know it
     {
         "behavioral": Objective(_behavioral, parameter="alpha"),
         "renyi": Objective(_renyi, parameter="q"),
@@ -205,38 +203,26 @@ OBJECTIVES: ChainMap[str, Objective] = ChainMap(
 """All that a dataset can be collected for. A line here makes a new objective."""
 
 
-def is_registered(objective: str) -> bool:
-    """Return whether this process added the objective, so that worker processes do not know it."""
-    return objective in OBJECTIVES.maps[0]
+def outcomes(config: Any, obs_dim: int) -> int:
+    """Return M of Prelec's beta: the dimension in which APT takes distances."""
+    return obs_dim if config.representation == "observation" else config.representation_dim
 
 
 def distance_reward(config: Any, obs_dim: int) -> Callable:
-    """Return the reward of distances of an APT config, for observations of `obs_dim` numbers.
-
-    M of Prelec's beta is the dimension in which distances are taken: `representation_dim`, or
-    `obs_dim` where the representation is the observation.
-    """
-    if config.representation == "observation":
-        config = replace(config, representation_dim=obs_dim)
+    """Return the reward of distances that a config's APT agent maximises."""
     reward = OBJECTIVES[config.objective].reward
-    assert reward is not None, f"{config.objective} pays for no distances"
-    return reward(config)
+    assert reward, f"{config.objective} has no reward of distances"
+    return reward(replace(config, representation_dim=outcomes(config, obs_dim)))
 
 
 def facts(config: Any, obs_dim: int) -> dict[str, float]:
-    """Return the numbers that a config's objective pays by: alpha, beta and M, or q, or none.
-
-    They are the keyword arguments of its `distance_reward`.
+    """Return the numbers in a config's reward of distances, with M as `n_outcomes` beside beta.
 
     >>> from belib.config import PretrainConfig
     >>> facts(PretrainConfig(alpha=0.5), obs_dim=24)
     {'alpha': 0.5, 'beta': 2.4976638334730934, 'n_outcomes': 512}
     """
-    if OBJECTIVES[config.objective].reward is None:
+    if not OBJECTIVES[config.objective].reward:
         return {}
-    reward = distance_reward(config, obs_dim)
-    numbers = {k: v for k, v in getattr(reward, "keywords", {}).items() if np.isscalar(v)}
-    if "beta" in numbers:
-        observed = config.representation == "observation"
-        numbers["n_outcomes"] = obs_dim if observed else config.representation_dim
-    return numbers
+    numbers = getattr(distance_reward(config, obs_dim), "keywords", {})
+    return numbers | ({"n_outcomes": outcomes(config, obs_dim)} if "beta" in numbers else {})

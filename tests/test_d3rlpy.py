@@ -1,15 +1,87 @@
-"""Our TD3+BC and CQL against d3rlpy's, where it is installed: `pip install -e '.[compare]'`."""
+"""Learners reach a known optimum, and d3rlpy's where it is installed (`.[compare]`)."""
 
 import numpy as np
 import pytest
 import torch
-from test_offline import best, learner, line_return, move, seen
+from test_offline import learner
 
-from belib.replay import Replay
+from belib.replay import Batch, Replay
 from belib.streams import Streams
 
 EPISODES, STEPS, SEEDS, UPDATES = 300, 20, (0, 1, 2), 1500
 SIZES = {"hidden_dim": 64, "batch_size": 128, "learning_rate": 1e-3, "tau": 0.02, "discount": 0.9}
+
+
+# A point on a line, s' = s + a / 4 within [-1, 1], paid 1 - |s'|: the optimum goes straight to 0.
+
+
+def move(s, a):
+    return (s + a / 4).clamp(-1, 1)
+
+
+def best(s):
+    return (-4 * s).clamp(-1, 1)
+
+
+def seen(s):
+    """The point and a 1: of a single number layer normalisation would leave the sign alone."""
+    return torch.cat([s, torch.ones_like(s)], -1)
+
+
+def line_return(policy, steps=10):
+    """The mean return over 41 starting points."""
+    s, total = torch.linspace(-1, 1, 41).view(1, -1, 1), 0.0
+    for _ in range(steps):
+        s = move(s, policy(s))
+        total = total + (1 - s.abs()).mean((1, 2))
+    return total
+
+
+def learn_the_line(algorithm, share_of_expert, updates=800, seeds=(0, 1), **changes):
+    """Learn from states everywhere and actions uniform, or optimal with a probability."""
+    sizes = {"hidden_dim": 32, "learning_rate": 3e-3, "tau": 0.05}
+    made = learner(algorithm, seeds, (2, 1), **{**sizes, **changes})
+    g = torch.Generator().manual_seed(0)
+    for _ in range(updates):
+        s = torch.rand(len(seeds), 64, 1, generator=g) * 2 - 1
+        a = torch.rand(s.shape, generator=g) * 2 - 1
+        a = torch.where(torch.rand(s.shape, generator=g) < share_of_expert, best(s), a)
+        s_ = move(s, a)
+        discount = torch.full(s.shape[:2], 0.9)
+        made.update(Batch(seen(s), a, 1 - s_[..., 0].abs(), discount, seen(s_)))
+    return line_return(lambda s: made.act(seen(s).expand(len(seeds), -1, -1), explore=False))
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "share", "changes"),
+    [
+        ("td3", 0.0, {}),
+        ("td3_bc", 0.0, {"td3_bc_weight": 50.0}),
+        ("bc", 1.0, {}),
+        ("cql", 0.0, {}),
+        pytest.param("cql", 0.0, {"convention": "standard"}, marks=pytest.mark.slow),
+        ("crr", 0.0, {}),
+    ],
+    ids=["td3", "td3_bc", "bc", "cql", "cql-standard", "crr"],
+)
+def test_a_known_optimum_is_reached(algorithm, share, changes):
+    """Three quarters of the way from nothing to the optimum, every seed.
+
+    They come 87 to 99 % of it, by seed and, since learning doubles what rounds otherwise, by
+    processor. ExORL's CQL acts up to 0.76 only.
+    """
+    nothing, optimum = line_return(torch.zeros_like), line_return(best)
+    found = learn_the_line(algorithm, share, **changes)
+    assert ((found - nothing) / (optimum - nothing)).min() > 0.75
+
+
+@pytest.mark.slow
+def test_learners_with_values_beat_imitation_on_mixed_data():
+    """A fifth of the actions optimal, the others random: a clone moves at a fifth of the speed."""
+    clone = learn_the_line("bc", 0.2, 2000, seeds=(0, 1, 2)).max()
+    for algorithm in ("td3_bc", "cql", "crr"):
+        found = learn_the_line(algorithm, 0.2, 2000, seeds=(0, 1, 2))
+        assert found.min() > clone + 0.5
 
 
 def data():

@@ -1,9 +1,12 @@
+import copy
+
 import pytest
 import torch
+from test_offline import OBS, learner
 from torch.nn import functional
 
 from belib import machine
-from belib.machine import keep_freed_memory, products
+from belib.machine import products
 from belib.networks import Actor, Adam, Linear, RunningRMS, Tanh, Trunk, TwinCritic
 from belib.streams import Streams
 
@@ -128,12 +131,6 @@ def test_bfloat16_products_see_parameters_as_they_are_now():
     assert all(each.abs().sum() > 0 for each in gradients)
 
 
-def test_keeping_memory_is_asked_for_once_and_harmless():
-    keep_freed_memory()
-    keep_freed_memory()
-    assert keep_freed_memory.cache_info().currsize == 1
-
-
 def test_the_fastest_precision_is_measured_and_must_be_right(monkeypatch):
     """The clock is ours: bfloat16 is chosen where it is 1.3 times as fast, and exact enough."""
     precisions = ("float32", "bfloat16")
@@ -171,3 +168,36 @@ def test_tanh_of_bfloat16_is_torchs():
 def test_processes_side_by_side_share_the_threads(monkeypatch):
     monkeypatch.setattr(torch, "get_num_threads", lambda: 8)
     assert [machine.threads_each(n) for n in (1, 3, 20)] == [8, 2, 1]
+
+
+def test_the_target_critic_moves_by_tau():
+    made = learner("td3")
+    with torch.no_grad():
+        for parameter in made.critic.parameters():
+            parameter += 1
+    before, after = copy.deepcopy(made.critic_target.state_dict()), made.critic.state_dict()
+    made.update_target()
+    for name, value in made.critic_target.state_dict().items():
+        torch.testing.assert_close(value, 0.99 * before[name] + 0.01 * after[name])
+
+
+def test_smoothing_noise_is_drawn_for_each_row_clipped_and_differentiable():
+    made, obs = learner("td3", stddev=0.2, stddev_clip=0.3), torch.ones(1, 4096, OBS)
+    noisy = made.noisy_action(obs)
+    noise = (noisy - made.actor(obs)).detach()
+    assert noise.abs().max() <= 0.3 + 1e-6
+    assert noise[0, 0, 0] != noise[0, 1, 0]
+    clipped = (0.2 * torch.randn(100_000)).clamp(-0.3, 0.3).std()
+    assert noise.std() == pytest.approx(clipped.item(), rel=0.05)
+    assert noisy.abs().max() <= 1
+    noisy.sum().backward()
+    assert made.actor.head[-1].weight.grad.abs().sum() > 0
+
+
+def test_acting_is_the_mean_or_noisy_and_in_range():
+    made, obs = learner("td3"), torch.randn(1, 100, OBS)
+    mean = made.act(obs, explore=False)
+    assert torch.equal(mean, made.act(obs, explore=False))
+    noisy = made.act(obs, explore=True)
+    assert (noisy - mean).abs().max() > 0.3  # exploration noise is not clipped
+    assert noisy.abs().max() < 1

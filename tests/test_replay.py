@@ -70,16 +70,10 @@ def test_uniform_over_valid_starts():
     assert (counts - 2000).abs().max() < 5 * np.sqrt(20_000 * 0.1 * 0.9)
 
 
-@pytest.mark.parametrize("by_row", [False, True])
-def test_a_full_memory_keeps_the_latest_rows(by_row):
+def test_a_full_memory_keeps_the_latest_rows():
     memory = replay(n_step=3, capacity=1000)
     for first in range(0, 2500, 50):
-        episode = counting_episode(first, 49)
-        if not by_row:
-            memory.add_episode(0, episode)
-            continue
-        for row in range(50):
-            memory.add(0, *(column[row] for column in episode.values()), first=row == 0)
+        memory.add_episode(0, counting_episode(first, 49))
     batch = memory.sample(10_000, Streams([0], "replay"))
     assert (batch.next_obs - batch.obs == 3).all()
     assert (batch.obs // 50 == batch.next_obs // 50).all()

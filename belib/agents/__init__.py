@@ -21,20 +21,14 @@ def agent_of(objective: str) -> type[DDPG] | None:
 
 
 def side_by_side(
-    scale: str, objective: str, compare: Sequence[str], *, task: str = "", **given: Any
+    scale: str, objective: str, compare: Sequence[str], *, task: str = "", **fields: Any
 ) -> list[PretrainConfig]:
-    """The configs of an objective and of those to compare it with, each once; random actions last.
+    """Return a config of each objective, without repetitions, with random actions as the last.
 
-    Args:
-        scale: of all.
-        objective, compare: names of objectives.
-        task: what the objective `task` learns, wherever it stands.
-        given: further fields of `PretrainConfig`, the same for all.
-
+    `task` is what the objective "task" learns; `fields` of `PretrainConfig` are those of all.
     Raises TypeError and ValueError as `PretrainConfig` does.
     """
-    asked = dict.fromkeys([objective, *compare])
-    names = [*(name for name in asked if name != "random"), "random"]
+    names = [name for name in dict.fromkeys([objective, *compare]) if name != "random"] + ["random"]
     tasks = {name: task for name in names if name == "task" or "task" not in names}
     make = PretrainConfig.at_scale
-    return [make(scale, objective=name, task=tasks.get(name, ""), **given) for name in names]
+    return [make(scale, objective=name, task=tasks.get(name, ""), **fields) for name in names]

@@ -1,16 +1,14 @@
 """Active pre-training (Liu and Abbeel 2021) as URLB's `icm_apt` has it, for rewards of distances.
 
-A state's reward is a function of the mean distance to its k nearest neighbours among the states of
-its batch. The state rewarded is s_t; what else URLB does is in `belib.agents.ddpg`. Distances are
-taken in one of three representations:
+The reward of state s_t is a function of the mean distance to its k nearest neighbours among the
+states of its batch (`belib.rewards`). Conventions: `belib.agents.ddpg`. Distances are taken in one
+of three representations:
 
-| `representation` | a state is | of |
+| `representation` | a state is represented by | source |
 |---|---|---|
-| "learnt" | what a curiosity module makes of it, which learns meanwhile | the paper |
-| "random" | what its first layer makes of it, drawn once, never trained | Seo et al. 2021 |
-| "observation" | its sensors over their standard deviations in all batches | ours |
-
-The first two have `representation_dim` numbers, the last has the environment's.
+| "learnt" | the trunk of a curiosity module, which learns meanwhile | the paper |
+| "random" | such a trunk with random weights, never trained | Seo et al. 2021 |
+| "observation" | its sensors over their standard deviations so far | ours |
 """
 
 from collections.abc import Sequence
@@ -28,7 +26,7 @@ from belib.rewards import distance_reward
 from belib.streams import Streams
 
 _LEAST_VARIANCE = 1e-5
-"""Added to a sensor's variance, as in RND: one that never moves must not count."""
+"""Added to a sensor's variance, as in RND, so that a sensor that never moves adds no distance."""
 
 
 class APT(Explorer):
@@ -36,24 +34,21 @@ class APT(Explorer):
 
     def __init__(self, obs_dim: int, action_dim: int, configs: Sequence[PretrainConfig]):
         super().__init__(obs_dim, action_dim, configs)
-        kind, dim = self.config.representation, self.config.representation_dim
-        if kind == "learnt":
+        self.kind, dim = self.config.representation, self.config.representation_dim
+        if self.kind == "learnt":
             self.icm = ICM(self.streams, obs_dim, action_dim, dim, self.config.hidden_dim)
             self.optimizers["icm"] = self.adam(self.icm)
-        elif kind == "random":
+        elif self.kind == "random":
             self.trunk = Trunk(self.streams, obs_dim, dim).requires_grad_(False)
         else:
             self.seen = RunningMoments(len(configs), obs_dim)
         self.rewards = [distance_reward(config, obs_dim) for config in configs]
 
     def update_representation(self, batch: Batch) -> Metrics:
-        """Train the representation to predict a later state, and the action that led there.
-
-        Of observations their deviations are updated; a random representation stays.
-        """
-        if self.config.representation == "observation":
+        """Train the curiosity module, or update the sensors' standard deviations."""
+        if self.kind == "observation":
             self.seen.count_in(batch.obs)
-        if self.config.representation != "learnt":
+        if self.kind != "learnt":
             return {}
         later = batch.next_obs if self.config.convention == "urlb" else batch.states()[:, :, 1]
         forward_error, inverse_error = self.icm(batch.obs, batch.action, later)
@@ -61,10 +56,10 @@ class APT(Explorer):
         return self.descend("icm", loss, {"icm_loss": loss})
 
     def represent(self, obs: Tensor) -> Tensor:
-        """States (M, B, obs_dim) as distances are taken between them, (M, B, dimension)."""
-        if self.config.representation == "observation":
+        """States (M, B, obs_dim) -> representations (M, B, dimension)."""
+        if self.kind == "observation":
             return obs / (self.seen.variance + _LEAST_VARIANCE).sqrt()
-        trunk = self.icm.trunk if self.config.representation == "learnt" else self.trunk
+        trunk = self.icm.trunk if self.kind == "learnt" else self.trunk
         return trunk(obs).float()
 
     def intrinsic_reward(self, obs: Tensor) -> tuple[Tensor, Metrics]:
@@ -73,35 +68,26 @@ class APT(Explorer):
         exclude_self = self.config.convention == "corrected"
         nearest = knn_distances(representation, k=self.config.k, exclude_self=exclude_self)
         distance = nearest.mean(-1)
-        reward = torch.stack([pay(own) for pay, own in zip(self.rewards, distance, strict=True)])
-        # The variance of the representation; torch's own `var` takes a tenth of an update.
+        reward = torch.stack([pay(r) for pay, r in zip(self.rewards, distance, strict=True)])
+        # standard deviation of the representation; `Tensor.var` takes a tenth of an update
         centred = representation - representation.mean(1, keepdim=True)
         scale = centred.square().sum(-1).mean(-1).sqrt()
-        metrics = {"knn_distance": distance.mean(-1), "representation_scale": scale}
-        return reward, metrics
+        return reward, {"knn_distance": distance.mean(-1), "representation_scale": scale}
 
 
 class ICM(nn.Module):
-    """Intrinsic curiosity module (Pathak et al. 2017) on a representation in (-1, 1)^r."""
+    """Intrinsic curiosity module (Pathak et al. 2017) on a representation in (-1, 1)^dim."""
 
-    def __init__(
-        self,
-        streams: Streams,
-        obs_dim: int,
-        action_dim: int,
-        representation_dim: int,
-        hidden_dim: int,
-    ):
+    def __init__(self, streams: Streams, obs_dim: int, action_dim: int, dim: int, hidden_dim: int):
         super().__init__()
-        self.trunk = Trunk(streams, obs_dim, representation_dim)
-        widths = (hidden_dim, representation_dim)
-        self.forward_net = mlp(streams, representation_dim + action_dim, *widths)
-        self.inverse_net = mlp(streams, 2 * representation_dim, hidden_dim, action_dim)
+        self.trunk = Trunk(streams, obs_dim, dim)
+        self.forward_net = mlp(streams, dim + action_dim, hidden_dim, dim)
+        self.inverse_net = mlp(streams, 2 * dim, hidden_dim, action_dim)
 
     def forward(self, obs: Tensor, action: Tensor, next_obs: Tensor) -> tuple[Tensor, Tensor]:
         """Mean Euclidean errors, (M,) each, of the next representation and of the action.
 
-        Norms, not their squares, and gradients through both representations, as in URLB.
+        As in URLB they are norms, not squares, with gradients through both representations.
         """
         now, later = self.trunk(obs), self.trunk(next_obs)
         predicted = self.forward_net(torch.cat([now, action.to(now.dtype)], -1)).float()

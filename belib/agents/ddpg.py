@@ -1,7 +1,7 @@
-"""DDPG as URLB has it, and the hooks that make an exploring agent of it.
+"""DDPG as URLB has it, and two hooks that make an exploring agent of it.
 
-URLB's code differs from the papers that it implements. `convention` decides which is followed;
-"urlb" is what the paper ran, as far as its text and URLB's code determine it.
+URLB's code differs from the papers that it implements. `convention` chooses between them; "urlb" is
+what the paper ran, as far as its text and URLB's code determine it.
 
 | | "urlb" (the default) | "corrected" |
 |---|---|---|
@@ -11,7 +11,7 @@ URLB's code differs from the papers that it implements. `convention` decides whi
 | RND, observations are scaled by | the batch's mean and variance | those of all batches [3] |
 | SMM, a skill's cross entropy | is added | is subtracted: skills that can be told apart [4] |
 | a terminal's discount of 0 | counts as 1 | is kept |
-| replayed are | finished episodes | all steps so far |
+| replay holds | finished episodes | all steps so far |
 | a batch is drawn from (ours, under both) | all episodes; URLB: a quarter of them, by turns | |
 
 [1] Liu and Abbeel 2021. [2] Pathak et al. 2017. [3] Burda et al. 2019. [4] Lee et al. 2019.
@@ -36,11 +36,11 @@ class DDPG(ActorCritic):
 
 
 class Explorer(DDPG):
-    """Pays itself: two hooks, what it learns of states and what a state is worth."""
+    """An agent with an intrinsic reward. Subclasses say what it learns and what a state pays."""
 
     config: PretrainConfig
     learns_first = True
-    """Whether a batch teaches the representation before the batch is paid, or after."""
+    """Whether the representation learns from a batch before its rewards are computed, or after."""
 
     def __init__(self, obs_dim: int, action_dim: int, configs: Sequence[PretrainConfig]):
         super().__init__(obs_dim, action_dim, configs)
@@ -49,14 +49,14 @@ class Explorer(DDPG):
     def update(self, batch: Batch) -> Metrics:
         """One update: representation, intrinsic reward, critic, actor, target critic."""
         with self.products():
-            learnt = self.update_representation(batch) if self.learns_first else {}
+            metrics = self.update_representation(batch) if self.learns_first else {}
             reward, paid = self.intrinsic_return(batch)
-            learnt |= {} if self.learns_first else self.update_representation(batch)
-        return learnt | paid | super().update(batch._replace(reward=reward))
+            metrics |= {} if self.learns_first else self.update_representation(batch)
+        return metrics | paid | super().update(batch._replace(reward=reward))
 
     @torch.no_grad()
     def intrinsic_return(self, batch: Batch) -> tuple[Tensor, Metrics]:
-        """The rewards (M, B) that replace those in replay: see `convention` above."""
+        """The rewards (M, B) that replace those in replay: n-step returns, by `convention`."""
         reward, metrics = self.intrinsic_reward(batch.obs)
         metrics = {"intrinsic_reward": reward.mean(-1), **metrics}
         total = self.scaled(reward)
@@ -67,7 +67,7 @@ class Explorer(DDPG):
         return total, metrics
 
     def scaled(self, reward: Tensor) -> Tensor:
-        """The reward in the size that the critic learns: `intrinsic_reward_scale`."""
+        """The reward as the critic learns it, by `intrinsic_reward_scale`."""
         return reward if self.rms is None else self.rms(reward)
 
     def update_representation(self, batch: Batch) -> Metrics:

@@ -1,8 +1,8 @@
 """Random network distillation (Burda et al. 2019) as URLB has it.
 
-A predictor learns the output of a fixed random network; a state is worth the predictor's squared
-error there, divided by the running standard deviation of such errors (not of returns, as in Burda
-et al., and without subtracting a mean). Convention "urlb" or "corrected": see `belib.agents.ddpg`.
+A predictor learns the output of a fixed random network. A state's reward is the predictor's squared
+error over the running standard deviation of such errors (Burda et al.: of returns). Conventions:
+`belib.agents.ddpg`.
 """
 
 from collections.abc import Sequence
@@ -28,30 +28,30 @@ class RND(Explorer):
         self.target = mlp(self.streams, *dims).requires_grad_(False)
         self.seen = RunningMoments(len(configs), obs_dim)
         self.errors = RunningMoments(len(configs), 1)
-        self._known: tuple[Tensor, ...] = ()
+        self._targets: tuple[Tensor, ...] = ()
         self.optimizers["predictor"] = self.adam(self.predictor)
 
     def update_representation(self, batch: Batch) -> Metrics:
         """Train the predictor on the batch."""
-        self._known = ()
+        self._targets = ()
         if self.config.convention == "corrected":
             self.seen.count_in(batch.obs)
         loss = self.error(batch.obs).mean(-1)
         return self.descend("predictor", loss, {"rnd_loss": loss})
 
     def intrinsic_reward(self, obs: Tensor) -> tuple[Tensor, Metrics]:
-        """The error over its running standard deviation."""
+        """The error over the running standard deviation of errors."""
         error = self.error(obs)
         self.errors.count_in(error[..., None])
         deviation = self.errors.variance[..., 0].sqrt()
         return error / (deviation + 1e-8), {"representation_scale": deviation[:, 0]}
 
     def error(self, obs: Tensor) -> Tensor:
-        """(M, B): mean over the representation of squared differences."""
-        if not self._known or self._known[0] is not obs:  # learning and paying meet the same batch
+        """(M, B): squared differences, averaged over the output."""
+        if not self._targets or self._targets[0] is not obs:  # a batch is met twice
             normal = self.normalised(obs)
-            self._known = obs, normal, self.target(normal).float()
-        _, normal, target = self._known
+            self._targets = obs, normal, self.target(normal).float()
+        _, normal, target = self._targets
         return (target - self.predictor(normal).float()).square().mean(-1)
 
     def normalised(self, obs: Tensor) -> Tensor:

@@ -1,10 +1,9 @@
 """State marginal matching (Lee et al. 2019) as URLB has it.
 
-Each episode has a skill z, which actor and critic see beside the state. A state is worth how badly
-a variational autoencoder of (s, z) reconstructs it, as a stand-in for -log p(s, z), plus what a
-discriminator of skills says of it. The reconstruction error sums over unscaled sensors, the largest
-of which decide it, and the target distribution is uniform. Convention "urlb" or "corrected":
-`belib.agents.ddpg`.
+Each episode has a skill z, which actor and critic see beside the state. The reward is the
+reconstruction error of a variational autoencoder of (s, z), in place of -log p(s, z), plus log
+(number of skills) and a discriminator's cross entropy. The error sums over unscaled sensors, so the
+largest decide it. The target distribution is uniform. Conventions: `belib.agents.ddpg`.
 """
 
 import math
@@ -16,11 +15,11 @@ from torch.nn import functional
 from belib.actor_critic import Metrics
 from belib.agents.ddpg import Explorer
 from belib.config import PretrainConfig
-from belib.networks import Adam, mlp
+from belib.networks import mlp
 from belib.replay import Batch
 from belib.streams import Streams
 
-# Of URLB's autoencoder: widths of hidden layers and code, weight of the code's divergence.
+# URLB's autoencoder: widths of hidden layers and code, weight of the code's divergence.
 _VAE_HIDDEN, _CODE, _VAE_BETA = 150, 128, 0.5
 
 
@@ -36,10 +35,9 @@ class SMM(Explorer):
         hidden = config.hidden_dim
         self.discriminator = mlp(self.streams, self.sizes[0], hidden, hidden, config.skill_dim)
         self.vae = VAE(self.streams, obs_dim)
-        networks = {"discriminator": config.discriminator_learning_rate}
-        networks |= {"vae": config.vae_learning_rate}
-        for name, rate in networks.items():
-            self.optimizers[name] = Adam(getattr(self, name).parameters(), rate)
+        rate = config.discriminator_learning_rate
+        self.optimizers["discriminator"] = self.adam(self.discriminator, rate)
+        self.optimizers["vae"] = self.adam(self.vae, config.vae_learning_rate)
 
     def update_representation(self, batch: Batch) -> Metrics:
         """Train the autoencoder on states with their skills, the discriminator to tell skills."""
@@ -78,6 +76,6 @@ class VAE(nn.Module):
         h = self.encoder(x)
         mean, log_variance = self.mean(h).float(), self.log_variance(h).float()
         noise = streams.normal(*mean.shape[1:])
-        found = self.decoder(mean + (log_variance / 2).exp() * noise)
+        reconstruction = self.decoder(mean + (log_variance / 2).exp() * noise)
         divergence = (mean.square() + log_variance.exp() - log_variance - 1).sum(-1) / 2
-        return (found.float() - x).square().sum(-1), divergence
+        return (reconstruction.float() - x).square().sum(-1), divergence

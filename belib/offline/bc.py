@@ -9,10 +9,10 @@ from belib.replay import Batch
 
 
 class BC(TD3):
-    """TD3's actor alone; the critics stay as they were drawn."""
+    """TD3's actor alone; the critics are never trained."""
 
     def update(self, batch: Batch) -> Metrics:
-        """One update of the actor."""
+        """Update the actor once."""
         with self.products():
             return self.descend("actor", *self.actor_loss(batch))
 

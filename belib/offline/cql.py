@@ -1,18 +1,18 @@
 """CQL (conservative Q-learning, Kumar et al. 2020), as ExORL has it and as it was published.
 
-Both are soft actor-critics whose critics are also pressed down on actions that policies would take
-and up on the data's. They differ in these points, and `convention` chooses:
+Both are soft actor-critics whose critics are also pushed down at the policy's actions and up at the
+data's. They differ in three points, and `convention` chooses:
 
                    exorl                                   standard: CQL(H)
     Gaussian mean  tanh before the squashing tanh, so      as the network says
                    |a| <= tanh(1) = 0.7616 in evaluation
-    log pi(a | s)  mean over dimensions, each held         sum over dimensions
-                   to an entropy of -action_dim
+    log pi(a | s)  mean over dimensions, whose target      sum over dimensions
+                   entropy is -action_dim all the same
     soft maximum   log sum exp Q over 3n proposals         log mean (exp Q / density) over 3n
                    and the data's action                   proposals: log integral of exp Q
 
-The published code sums where the mean is taken, a constant without gradient. Neither it nor ExORL
-has the entropy in its targets; `soft_backup` adds it, as soft actor-critic would.
+The published code has log sum for log mean, a constant without gradient. Neither it nor ExORL has
+the entropy in its targets; `soft_backup` adds it, as in soft actor-critic.
 """
 
 import math
@@ -32,7 +32,7 @@ Gaussian = tuple[Tensor, Tensor]
 
 
 class CQL(ActorCritic):
-    """A critic with a penalty, a stochastic actor, and a temperature that holds its entropy."""
+    """A critic with a penalty, a stochastic actor, and a temperature that controls its entropy."""
 
     config: OfflineConfig
     shared_trunk = False
@@ -45,15 +45,12 @@ class CQL(ActorCritic):
         self.optimizers["temperature"] = self.adam(self.temperature)
 
     def actions(self, obs: Tensor, *, explore: bool) -> Tensor:
-        """The squashed mean, or a sample."""
+        """The squashed mean, or a sample to `explore`."""
         gaussian = self.policy(obs)
         return self.sample(gaussian, 1)[0][:, 0] if explore else gaussian[0].tanh()
 
     def update(self, batch: Batch) -> Metrics:
-        """One update of critic, actor, target critic, then of the temperature.
-
-        ExORL moves the temperature before the actor: one of its 1e-4 steps earlier.
-        """
+        """Update critic, actor, target critic, then the temperature (ExORL: before the actor)."""
         metrics = super().update(batch)
         return metrics | self.descend("temperature", *self.temperature_loss(metrics["log_density"]))
 
@@ -70,10 +67,10 @@ class CQL(ActorCritic):
 
     def critic_loss(self, batch: Batch) -> tuple[Tensor, Metrics]:
         """Squared errors + `cql_weight` (soft maximum of Q over actions - Q of the data's)."""
-        with torch.no_grad():
-            here, there = self.policy(batch.obs), self.policy(batch.next_obs)
-            target = self.target(batch, there)
-            proposed, log_density = self.proposals(here, there)
+        with torch.no_grad():  # target value, and actions for the penalty
+            now, later = self.policy(batch.obs), self.policy(batch.next_obs)
+            target = self.target(batch, later)
+            proposed, log_density = self.proposals(now, later)
         actions = torch.cat([batch.action.unsqueeze(1), proposed], 1)
         values = self.critic.of_several(batch.obs, actions)
         of_data = values[:, :, 0]
@@ -83,32 +80,32 @@ class CQL(ActorCritic):
         metrics = {"critic_loss": loss, "value": of_data.mean((0, -1)), "cql_penalty": penalty}
         return loss, metrics
 
-    def target(self, batch: Batch, there: Gaussian) -> Tensor:
-        """r + discount min Q'(s', a'), a' a sample of the policy; (M, B)."""
-        action, log_density = self.sample(there, 1)
+    def target(self, batch: Batch, later: Gaussian) -> Tensor:
+        """(M, B): r + discount min Q'(s', a'), a' a sample of the policy at s'."""
+        action, log_density = self.sample(later, 1)
         value = self.critic_target(batch.next_obs, action[:, 0]).amin(0)
         if self.config.soft_backup:
             value = value - self.temperature() * log_density[:, 0]
         return batch.reward + batch.discount * value
 
-    def proposals(self, here: Gaussian, there: Gaussian) -> tuple[Tensor, Tensor]:
+    def proposals(self, now: Gaussian, later: Gaussian) -> tuple[Tensor, Tensor]:
         """Actions (M, 3n, B, action_dim), log densities (M, 3n, B): uniform, pi(s), pi(s')."""
         n = self.config.num_action_samples
-        uniform = self.streams.uniform(n, *here[0].shape[1:])
+        uniform = self.streams.uniform(n, *now[0].shape[1:])
         density = torch.full_like(uniform[..., 0], -self.action_dim * math.log(2))
-        parts = [(uniform, density), self.sample(here, n), self.sample(there, n)]
+        parts = [(uniform, density), self.sample(now, n), self.sample(later, n)]
         actions, densities = zip(*parts, strict=True)
         return torch.cat(actions, 1), torch.cat(densities, 1)
 
     def soft_maximum(self, values: Tensor, log_density: Tensor) -> Tensor:
-        """(2, M, B) of values (2, M, 1 + 3n, B), the data's first, and densities (M, 3n, B)."""
+        """Values (2, M, 1 + 3n, B), the data's first, and densities (M, 3n, B) -> (2, M, B)."""
         if self.exorl:
             return values.logsumexp(2)
         weighted = values[:, :, 1:] - log_density
         return weighted.logsumexp(2) - math.log(log_density.shape[1])
 
     def actor_loss(self, batch: Batch) -> tuple[Tensor, Metrics]:
-        """temperature log pi(a given s) - min Q(s, a), a a sample that gradients run through."""
+        """temperature log pi(a | s) - min Q(s, a), a a reparametrised sample."""
         action, log_density = self.sample(self.policy(batch.obs), 1)
         value = self.critic(batch.obs, action[:, 0]).amin(0).mean(-1)
         log_density = log_density[:, 0].mean(-1)
@@ -116,14 +113,14 @@ class CQL(ActorCritic):
         return loss, {"actor_loss": loss, "log_density": log_density}
 
     def temperature_loss(self, log_density: Tensor) -> tuple[Tensor, Metrics]:
-        """Raises the temperature where the entropy, -(M,), is below its target, -action_dim."""
+        """Raise the temperature if the entropy, minus `log_density` (M,), is below -action_dim."""
         log_temperature = self.temperature.log[:, 0]
         loss = -log_temperature * (log_density - self.action_dim)
         return loss, {"temperature": log_temperature.exp()}
 
 
 class Temperature(nn.Module):
-    """The weight of the entropy, one a member (M, 1), 1 at first."""
+    """The weight of the entropy: (M, 1), initially 1."""
 
     def __init__(self, members: int):
         super().__init__()

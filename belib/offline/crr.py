@@ -1,8 +1,8 @@
 """CRR (critic-regularised regression, Wang et al. 2020) as ExORL has it.
 
-The actor imitates those actions of the data that the critic prefers to its own. Unlike in the
-published one the critic is no distribution of returns, the value of a state is the online critic's
-smaller one, and exp(A) has no temperature.
+The actor imitates those actions of the data that the critic prefers to the actor's. Unlike in the
+published method, the critic is no distribution of returns, the value of a state is the smaller one
+of the two critics (not of their targets), and exp(A) has no temperature.
 """
 
 import torch
@@ -15,7 +15,7 @@ from belib.replay import Batch
 
 
 class CRR(TD3):
-    """TD3's critic; an actor that filters the data by advantage."""
+    """TD3 with an actor that filters the data by advantage."""
 
     def actor_loss(self, batch: Batch) -> tuple[Tensor, Metrics]:
         """-f(A(s, a)) log N(a; mu(s), stddev^2), summed over dimensions, a from the data."""
@@ -31,7 +31,7 @@ class CRR(TD3):
     def advantage(self, batch: Batch, mean: Tensor) -> Tensor:
         """min Q(s, a) - V(s), V the mean of min Q over `num_value_samples` noisy policy actions.
 
-        The policy was evaluated once, (M, B, action_dim): samples differ in their noise only.
+        `mean` is the policy's action (M, B, action_dim).
         """
         sampled = self.smoothed(mean.unsqueeze(1).repeat(1, self.config.num_value_samples, 1, 1))
         actions = torch.cat([batch.action.unsqueeze(1), sampled], 1)

@@ -1,11 +1,14 @@
-"""TD3 (Fujimoto et al. 2018) as ExORL has it: every step updates the actor, which has no target."""
+"""TD3 (Fujimoto et al. 2018) as ExORL has it: every step updates the actor, which has no target.
+
+The losses are those of `belib.actor_critic`; other learners override them.
+"""
 
 from belib.actor_critic import ActorCritic
 from belib.config import OfflineConfig
 
 
 class TD3(ActorCritic):
-    """The shared actor-critic with two critics that share nothing."""
+    """The actor-critic with two critics that share no layer."""
 
     config: OfflineConfig
     shared_trunk = False

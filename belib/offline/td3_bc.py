@@ -1,7 +1,7 @@
-"""TD3+BC (Fujimoto and Gu 2021) as ExORL has it: TD3 that is also paid for imitating the data.
+"""TD3+BC (Fujimoto and Gu 2021) as ExORL has it: TD3 whose actor also imitates the data.
 
-Unlike the published one it does not normalise states or delay the actor, and its actor climbs the
-smaller of two values at a noisy action, not the first at the mean.
+Published: states are normalised, the actor is updated every second step, and its value is the first
+critic's at the mean action. Here it is the smaller value at a noisy action.
 """
 
 from torch import Tensor
@@ -12,7 +12,7 @@ from belib.replay import Batch
 
 
 class TD3BC(TD3):
-    """TD3 but for the actor's loss."""
+    """TD3 with another loss of the actor."""
 
     def actor_loss(self, batch: Batch) -> tuple[Tensor, Metrics]:
         """Mean squared distance to the data's actions - weight min Q / mean |min Q|."""

@@ -32,7 +32,7 @@ def evaluate_online(config: PretrainConfig, folder: Path) -> pd.DataFrame:
     }
     as_learner = OfflineConfig(**named, seed=config.seed, scale=config.scale)
     found = {"algorithm": "ddpg", "upright": float(evaluator.upright[0])}
-    found["precision"] = state["agent"]["precision"]
+    found["precision"] = state["agent"]["_extra_state"]["precision"]
     revision = paths.git_revision()
     row = results.row(as_learner, config, state["step"], returns[0], revision, **found)
     table = pd.DataFrame([row])

@@ -1,11 +1,9 @@
 """Figures of the intrinsic rewards: curves over the distance, their scale, a dataset's map."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
-import pandas as pd
-import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
 from numpy.typing import NDArray
@@ -13,8 +11,10 @@ from numpy.typing import NDArray
 from belib.coverage.maps import StateMap
 from belib.figures import style
 from belib.figures.style import ACCENT, REWARD_COLORS, SHANNON
-from belib.rewards import behavioral_reward, shannon_reward
+from belib.rewards import behavioral_reward, behavioral_reward_exact, shannon_reward
 from belib.weighting import prelec_beta
+
+_DISTANCE = np.geomspace(1e-2, 1e3, 400)
 
 
 def curves(alphas: Sequence[float], n_outcomes: int) -> NDArray:
@@ -24,42 +24,34 @@ def curves(alphas: Sequence[float], n_outcomes: int) -> NDArray:
     M = `n_outcomes`. Left the reward itself, cut off at 10; right its logarithm.
     """
     _, axes = plt.subplots(1, 2, figsize=(14, 5.5), sharex=True)
-    distance = np.geomspace(1e-2, 1e3, 400)
     region = np.geomspace(min(alphas), max(alphas), 100)
-    rewards = [_reward(distance, alpha, n_outcomes) for alpha in region]
+    rewards = [_reward(_DISTANCE, alpha, n_outcomes) for alpha in region]
     low, high = np.min(rewards, 0), np.max(rewards, 0)
     for ax in axes:
         lightest = style.objective_color("behavioral", 0.2)
-        ax.fill_between(distance, low, high, color=lightest, alpha=0.4)
-        style.curves(
-            ax, distance, "behavioral", alphas, lambda alpha: _reward(distance, alpha, n_outcomes)
-        )
-        ax.plot(distance, shannon_reward(distance), label="SE", **SHANNON)
-        ax.set(xscale="log", xlabel="distance R", xlim=(distance[0], distance[-1]))
+        ax.fill_between(_DISTANCE, low, high, color=lightest, alpha=0.4)
+        _plot(ax, "behavioral", alphas, lambda r, alpha: _reward(r, alpha, n_outcomes))
     axes[0].set(ylabel="reward", ylim=(0, 10), title="linear")
     axes[1].set(yscale="log", ylim=(1e-5, 1e4), title="logarithmic")
-    style.legend(axes)
-    return axes
+    return style.legend(axes)
 
 
 def surface(alphas: tuple[float, float], n_outcomes: int) -> Axes:
-    """Plot the reward as a function of (distance, alpha), and the peak beyond which it falls.
+    """Plot the reward of (distance, alpha) from one alpha to another, and its peak in orange.
 
-    Args:
-        alphas: lowest and highest.
-        n_outcomes: M, on which beta is conditioned.
+    Beta is conditioned on M = `n_outcomes`.
     """
     _, ax = plt.subplots(figsize=(10, 5.5))
-    distance, alpha = np.geomspace(1e-2, 1e3, 400), np.geomspace(*alphas, 200)
-    reward = np.array([_reward(distance, a, n_outcomes) for a in alpha]).clip(1e-6, None)
+    alpha = np.geomspace(*alphas, 200)
+    reward = np.array([_reward(_DISTANCE, a, n_outcomes) for a in alpha]).clip(1e-6, None)
     shades = {"norm": LogNorm(1e-6, 1e4), "cmap": REWARD_COLORS, "rasterized": True}
-    image = ax.pcolormesh(distance, alpha, reward, **shades)
+    image = ax.pcolormesh(_DISTANCE, alpha, reward, **shades)
     levels = 10.0 ** np.arange(-4, 3, 2)
-    lines = ax.contour(distance, alpha, reward, levels, colors="black", linewidths=1)
+    lines = ax.contour(_DISTANCE, alpha, reward, levels, colors="black", linewidths=1)
     ax.clabel(lines, fmt=lambda level: f"{level:g}", fontsize=11)
     peak = reward.argmax(1)
-    inside = (peak < len(distance) - 1) & (alpha > 1)
-    ax.plot(distance[peak[inside]], alpha[inside], color=ACCENT, linewidth=4)
+    inside = (peak < len(_DISTANCE) - 1) & (alpha > 1)
+    ax.plot(_DISTANCE[peak[inside]], alpha[inside], color=ACCENT, linewidth=4)
     ax.axhline(1, color="black", linestyle=":")
     ax.set(xscale="log", yscale="log", xlabel="distance R", ylabel="α")
     ax.set_yticks([0.2, 0.5, 1, 2, 5], ["0.2", "0.5", "1", "2", "5"])
@@ -68,62 +60,59 @@ def surface(alphas: tuple[float, float], n_outcomes: int) -> Axes:
     return ax
 
 
-def panels(table: pd.DataFrame, *, limits: tuple[float, float] = (1e-5, 1e4)) -> NDArray:
-    """Plot rewards over the distance, both logarithmic: Axes for each panel, SE dotted in each.
+def panels(rewards: Mapping[str, Callable], objective: str, parameters: Sequence[float]) -> NDArray:
+    """Plot rewards over the distance, both logarithmic, SE dotted: Axes for each reward.
 
-    Args:
-        table: columns `panel`, `objective`, `parameter`, `distance`, `reward`.
-        limits: of the reward's axis.
+    `rewards` has a title for each function of distances and a parameter of the objective.
     """
-    table = table.assign(recipe=style.recipes(table))
-    axes = _row(table["panel"].nunique())
-    for ax, (title, rows) in zip(axes, table.groupby("panel", sort=False), strict=True):
-        drawn = {"x": "distance", "y": "reward", "estimator": None, "ax": ax}
-        sns.lineplot(rows, **drawn, **style.of(rows))
-        distance = np.sort(rows["distance"].unique())
-        ax.plot(distance, shannon_reward(distance), label="SE", **SHANNON)
-        ax.set(xscale="log", yscale="log", xlabel="distance R", title=title, ylim=limits)
-    style.legend(axes)
-    return axes
+    axes = _row(len(rewards))
+    for ax, (title, reward) in zip(axes, rewards.items(), strict=True):
+        _plot(ax, objective, parameters, reward)
+        ax.set(yscale="log", ylim=(1e-5, 1e4), title=title)
+    axes[0].set_ylabel("reward")
+    return style.legend(axes)
 
 
-def scales(table: pd.DataFrame) -> Axes:
-    """Plot from what to what each objective pays between two distances, on a logarithmic axis.
+def scales(paid: Mapping[tuple[str, float | None], NDArray]) -> Axes:
+    """Plot from what to what each (objective, parameter) pays, on a logarithmic axis.
 
-    Args:
-        table: columns `objective`, `parameter`, `low`, `high`, in the order of the figure.
+    `paid` has two rewards for each: at a short distance, drawn small, and at a long one.
     """
     _, ax = plt.subplots(figsize=(12, 5))
-    for place, row in enumerate(table.itertuples()):
-        color = style.objective_color(row.objective, row.parameter)
-        ax.plot([place, place], [row.low, row.high], color=color, linewidth=5, alpha=0.6)
-        for value, size in ((row.high, 14), (row.low, 8)):
-            marker = style.look(row.objective).marker
+    for place, (recipe, ends) in enumerate(paid.items()):
+        color, marker = style.objective_color(*recipe), style.look(recipe[0]).marker
+        ax.plot([place, place], ends, color=color, linewidth=5, alpha=0.6)
+        for value, size in zip(ends, (8, 14), strict=True):
             ax.plot(place, value, marker, color=color, markersize=size)
-    ax.set_xticks(range(len(table)), style.recipes(table).str.replace(" = ", "\n"))
+    labels = [style.objective_label(*recipe).replace(" = ", "\n") for recipe in paid]
+    ax.set_xticks(range(len(labels)), labels)
     ax.set(yscale="log", ylabel="reward")
     return ax
 
 
-def exact_and_simplified(table: pd.DataFrame) -> NDArray:
-    """Plot by what percentage the reward rises with 1 % more distance: Axes for each d.
+def exact_and_simplified(typical: Mapping[int, float], n_outcomes: int, *, k: int) -> NDArray:
+    """Plot by what percentage the reward rises with 1 % more distance, over alpha.
 
-    Args:
-        table: columns `d`, `alpha`, and d log(reward) / d log(distance) before and after the
-            paper's simplifications: `exact`, `simplified`.
+    Axes for each dimension d of `typical`, at its distance, before the paper's simplifications
+    (n = 1,024 states) and after. Beta is conditioned on M = `n_outcomes`.
     """
-    axes = _row(table["d"].nunique())
-    for ax, (d, rows) in zip(axes, table.groupby("d"), strict=True):
-        ax.axhspan(-1e6, 0, color="0.93", zorder=0)
+    axes, alphas = _row(len(typical)), np.geomspace(0.1, 5, 150)
+    step = np.array([1 - 1e-4, 1 + 1e-4])
+    for ax, (d, distance) in zip(axes, typical.items(), strict=True):
+        r, betas = distance * step, [prelec_beta(alpha, n_outcomes) for alpha in alphas]
+        pairs = [{"alpha": a, "beta": b} for a, b in zip(alphas, betas, strict=True)]
+        exact = [behavioral_reward_exact(r, k=k, n=1024, d=d, **pair).log for pair in pairs]
+        simplified = [np.log(behavioral_reward(r, **pair)) for pair in pairs]
         blue = style.objective_color("behavioral", 3.0)
-        ax.plot(rows["alpha"], rows["exact"], color=blue, label="exact")
-        ax.plot(rows["alpha"], rows["simplified"], "--", color=ACCENT, label="simplified")
+        for logs, line, color in ((exact, "-", blue), (simplified, "--", ACCENT)):
+            ax.plot(alphas, np.diff(logs)[:, 0] / np.diff(np.log(step)), line, color=color)
+        ax.axhspan(-1e6, 0, color="0.93", zorder=0)
         ax.set(xlabel="α", title=f"d = {d}", ylim=(-1e6, 1e4))
         ax.set_yscale("symlog", linthresh=1)
         ax.set_yticks([-1e4, -100, -1, 0, 1, 100], ["−10⁴", "−100", "−1", "0", "1", "100"])
     axes[0].set_ylabel("% of reward\nper % of distance")
     axes[0].text(0.1, -2e5, "novelty is punished", color="0.35", fontsize=13)
-    style.legend(axes)
+    axes[-1].legend([*axes[0].lines], ["exact", "simplified"], **style.OUTSIDE)
     return axes
 
 
@@ -142,18 +131,24 @@ def on_states(states: StateMap, alphas: Sequence[float], n_outcomes: int) -> NDA
         ax.scatter(*best, s=70, facecolors="none", edgecolors=ACCENT, linewidths=1.5)
         top = np.sort(reward)[-len(reward) // 10 :].sum() / reward.sum()
         ax.set(title=f"α = {alpha:g}: top tenth earns {top:.0%}", xticks=[], yticks=[])
-        ax.set(xlabel="first component")
+        ax.set_xlabel("first component")
     axes[0].set_ylabel("second component")
     axes[0].figure.colorbar(points, ax=list(axes), label="reward / highest")
     return axes
 
 
 def _reward(distance: NDArray, alpha: float, n_outcomes: int) -> NDArray:
-    """Return the reward with beta conditioned on M = `n_outcomes`."""
     return behavioral_reward(distance, alpha=alpha, beta=prelec_beta(alpha, n_outcomes))
 
 
+def _plot(ax: Axes, objective: str, parameters: Sequence[float], reward: Callable) -> None:
+    """Plot the rewards of an objective over the distance, and Shannon's."""
+    style.curves(ax, _DISTANCE, objective, parameters, lambda p: reward(_DISTANCE, p))
+    ax.plot(_DISTANCE, shannon_reward(_DISTANCE), label="SE", **SHANNON)
+    ax.set(xscale="log", xlabel="distance R", xlim=(_DISTANCE[0], _DISTANCE[-1]))
+
+
 def _row(count: int) -> NDArray:
-    """Return Axes side by side with equal limits, and room for a legend."""
+    """Return Axes side by side with equal limits."""
     size = (4.8 * count + 2, 5)
     return plt.subplots(1, count, figsize=size, sharex=True, sharey=True, squeeze=False)[1][0]

@@ -37,7 +37,7 @@ LOOKS = {
     "renyi": Look("RE", "OrRd", "s", "q", (0.2, 0.5, 0.7, 0.9, 1.1, 2.0, 3.0, 5.0)),
     "rnd": Look("RND", "0.25", "^"),
     "smm": Look("SMM", "0.5", "D"),
-    "random": Look("random actions", "0.75", "P"),
+    "random": Look("random actions", "#a5854f", "P"),
     "task": Look("online", "tab:green", "*"),
 }
 """All objectives, in the order of legends. An objective without a line here is light grey, last."""

@@ -16,7 +16,7 @@ from belib.widgets.live import LiveFigure
 from belib.widgets.rewards import WIDE, WRAPPED, alpha_slider
 
 Q = 2.0
-"""The order of the Renyi entropy in the figure."""
+"""The order of the Renyi entropy."""
 
 
 class GameView(LiveFigure):
@@ -25,46 +25,44 @@ class GameView(LiveFigure):
     def __init__(self, n_outcomes: int):
         figure = Figure(figsize=(13, 7.2), dpi=80, layout="constrained")
         top, bottom = figure.subplots(2, 1, height_ratios=(3, 2))
-        outcome, colors = 1 + np.arange(n_outcomes), self._colors(2.0)
+        outcome, blue = 1 + np.arange(n_outcomes), objective_color("behavioral", 2.0)
         self._p = top.bar(outcome - 0.2, 0 * outcome, 0.38, color="0.6", label="p")
-        self._w = top.bar(outcome + 0.2, 0 * outcome, 0.38, color=colors[2], label="w(p)")
+        self._w = top.bar(outcome + 0.2, 0 * outcome, 0.38, color=blue, label="w(p)")
         top.axhline(1 / n_outcomes, color="black", linestyle=":", label="uniform")
         top.set(xticks=outcome, xlabel="outcome", ylim=(0, 1), ylabel="probability")
         top.legend(frameon=False, loc="upper right", ncols=3)
         self._title = top.set_title("α", loc="left", fontsize=20)
-        names = ("Shannon", f"Rényi, q = {Q:g}", "behavioral")
-        self._entropies = bottom.barh(names, [0, 0, 0], color=colors)
+        names, log_m = ("behavioral", f"Rényi, q = {Q:g}", "Shannon"), math.log(n_outcomes)
+        self._entropies = bottom.barh(names, [0, 0, 0])
         self._nats = [bottom.text(0, place, "", va="center") for place in range(3)]
-        log_m = math.log(n_outcomes)
-        bottom.axvline(log_m, color=ACCENT, linewidth=4)
-        bottom.set(xlim=(0, 1.5 * log_m), xlabel="entropy (nats), the line at log M")
-        bottom.invert_yaxis()
+        end = bottom.axvline(log_m, color=ACCENT, linewidth=4)
+        bottom.set(xlim=(0, 1.5 * log_m), xlabel="entropy (nats); the line is at log M")
+        bottom.grid(False)
         self.n_outcomes = n_outcomes
-        moving = [*self._p, *self._w, self._title, *self._entropies, *self._nats]
-        super().__init__(figure, moving)
+        bars = [*self._p, *self._w, *self._entropies]
+        super().__init__(figure, [*bars, end, self._title, *self._nats])
 
     def update(self, pmf: ArrayLike, alpha: float) -> bytes:
         """Return the figure as PNG for a pmf (M,), beta conditioned on M."""
-        pmf, colors = np.asarray(pmf, dtype=np.float64), self._colors(alpha)
+        pmf, blue = np.asarray(pmf, dtype=np.float64), objective_color("behavioral", alpha)
         w = Prelec(alpha, prelec_beta(alpha, self.n_outcomes))(pmf)
         for p_bar, w_bar, p, perceived in zip(self._p, self._w, pmf, w, strict=True):
             p_bar.set_height(p)
-            w_bar.set(height=perceived, color=colors[2])
+            w_bar.set(height=perceived, color=blue)
         self._title.set_text(f"α = {alpha:.2f}:  the perceived chances sum to {w.sum():.2f}")
-        values = shannon_entropy(pmf), renyi_entropy(pmf, q=Q), behavioral_entropy(pmf, alpha=alpha)
-        drawn = zip(self._entropies, self._nats, values, colors, strict=True)
+        values = behavioral_entropy(pmf, alpha=alpha), renyi_entropy(pmf, q=Q), shannon_entropy(pmf)
+        colors = blue, objective_color("renyi", Q), "black"
+        drawn = zip(self._entropies, self._nats, map(float, values), colors, strict=True)
         for bar, text, nats, color in drawn:
             bar.set(width=nats, color=color)
-            text.set(x=float(nats), text=f" {nats:.3f}")
+            text.set(x=nats, text=f" {nats:.3f}")
         return self.png()
-
-    @staticmethod
-    def _colors(alpha: float) -> tuple:
-        return "black", objective_color("renyi", Q), objective_color("behavioral", alpha)
 
 
 class EntropyGame(ui.VBox):
     """Sliders for a pmf over 3 to 8 outcomes and for alpha, and a button that climbs."""
+
+    _setting = False
 
     def __init__(self, *, n_outcomes: int = 6, alpha: float = 0.5):
         self.alpha = alpha_slider(alpha)
@@ -101,8 +99,7 @@ class EntropyGame(ui.VBox):
 
     def climb(self, _: object = None) -> None:
         """Move, in steps that one can follow, to the pmf with the most entropy."""
-        pmf = maximizing_pmf(self.n_outcomes.value, alpha=self.alpha.value, start=self.pmf)
-        self._move_to(pmf)
+        self._move_to(maximizing_pmf(self.n_outcomes.value, alpha=self.alpha.value, start=self.pmf))
 
     def _move_to(self, pmf: NDArray, steps: int = 12) -> None:
         """Draw the way to a pmf, then set the sliders."""

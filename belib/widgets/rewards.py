@@ -58,7 +58,7 @@ class RewardView(LiveFigure):
         """The reward over the distance, its peak if any, and where the dataset's states are."""
         ax.plot(_R, shannon_reward(_R), label="SE", **SHANNON)
         across = {"transform": ax.get_xaxis_transform()}
-        self._beyond = ax.add_patch(Rectangle((1, 0), 0, 1, color="black", alpha=0.1, **across))
+        self._beyond = ax.add_patch(Rectangle((1, 0), 0, 1, fc="black", alpha=0.1, **across))
         (self._reward,) = ax.plot([], [], label="BE", **_BLUE)
         (self._peak,) = ax.plot([], [], "v", color=ACCENT, markersize=13, label="peak")
         (self._reach,) = ax.plot([], [], color="0.35", linewidth=9, alpha=0.6, **across)

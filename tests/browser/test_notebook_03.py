@@ -15,7 +15,7 @@ def notebook(page, lab, browser):
     wait_until(lab.idle, 60, "a kernel for the notebook")
     page.locator(".lm-MenuBar-itemLabel", has_text="Run").first.click()
     page.get_by_text("Run All Cells", exact=True).click()
-    page.locator(".jp-OutputArea-output", has_text="wall, median").wait_for(
+    page.locator(".jp-OutputArea-output", has_text="seconds a redraw").wait_for(
         timeout=180_000, state="attached"
     )
     wait_until(lab.idle, 60, "the notebook's end")

@@ -1,4 +1,4 @@
-"""Checks of arguments that public functions share: arrays of real numbers, whole numbers."""
+"""Checks of arguments: arrays of real numbers, positive numbers, whole numbers."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:  # torch takes seconds to import, and arrays can do without it
+if TYPE_CHECKING:  # torch takes seconds to import; arrays do not need it
     from torch import Tensor
 
-_LARGEST_EXACT = 2**53
-"""Up to this size every integer is a float64."""
+_LARGEST_EXACT = 2**53  # up to this size every integer is a float64
 
 
 def is_tensor(x: object) -> TypeGuard[Tensor]:
-    """Whether x is a torch tensor; torch is not imported for it."""
+    """Return whether x is a torch tensor, without importing torch."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(x, torch.Tensor)
 
@@ -26,16 +25,12 @@ def is_tensor(x: object) -> TypeGuard[Tensor]:
 def real_array(
     name: str, x: object, *, ndim: int | None = None, finite: bool = True
 ) -> NDArray[np.float64]:
-    """Return x as a float64 array with the same numbers, or refuse it.
+    """Return an array, list, table or tensor as a float64 array with the same numbers.
 
-    Args:
-        name: of the argument, for messages.
-        x: an array, a list, a table, a tensor (without its gradient).
-        ndim: the number of axes that it must have.
-        finite: whether NaN and inf are refused.
-
-    Raises ValueError for masked values, for anything but real numbers (complex, text, dates,
-    objects), for integers beyond 2^53, which float64 would round, and for ragged lists.
+    `name` is the argument's, for messages; `ndim` the number of axes that it must have. Raises
+    ValueError for masked values, for anything but real numbers (complex, text, dates, objects), for
+    integers beyond 2^53, which float64 would round, for ragged lists, and if `finite` for NaN and
+    inf.
 
     >>> real_array("samples", [1, 2])
     array([1., 2.])
@@ -50,7 +45,7 @@ def real_array(
 
 
 def floats(name: str, x: object) -> NDArray[Any]:
-    """Return x as an array of its own floating-point type, of float64 for integers: see above."""
+    """Return x as an array of its floating-point type, or of float64 for integers."""
     if is_tensor(x):
         x = x.detach().cpu()
         x = (x if x.is_complex() else x.double()).numpy()
@@ -72,14 +67,16 @@ def floats(name: str, x: object) -> NDArray[Any]:
     return array.astype(np.float64)
 
 
+def check_positive(name: str, value: float) -> None:
+    """Raise ValueError unless `value` is a positive and finite number."""
+    if not isinstance(value, numbers.Real) or not 0 < value < math.inf:
+        raise ValueError(f"{name} must be positive and finite, got {value}")
+
+
 def whole_number(name: str, value: object, *, least: float = 0, most: float = math.inf) -> int:
-    """Return an integer of Python's or numpy's as an int.
+    """Return an integer of Python or numpy as an int.
 
-    Raises ValueError for anything else, and outside `least` to `most`.
-
-    >>> whole_number("k", 5.0)
-    Traceback (most recent call last):
-    ValueError: k must be an integer, got 5.0
+    Raises ValueError for anything else (5.0 too), and outside `least` to `most`.
     """
     if not isinstance(value, numbers.Integral) or isinstance(value, bool | np.bool_):
         raise ValueError(f"{name} must be an integer, got {value!r}")

@@ -8,15 +8,16 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import entr, lambertw, logsumexp
+from scipy.optimize import minimize
+from scipy.special import entr, lambertw, log_softmax, logsumexp
 
-from belib.arrays import real_array, whole_number
+from belib.arrays import check_positive, real_array, whole_number
 from belib.quadrature import Bounds, Integral, LogDensity, integrate_density
-from belib.weighting import Identity, Prelec, check_positive, entropy_term, prelec_beta
+from belib.weighting import Identity, Prelec, entropy_term, prelec_beta
 
 
 def shannon_entropy(pmf: ArrayLike, *, axis: int = -1) -> NDArray[np.float64]:
-    """Shannon's entropy -sum p log p of pmfs along `axis`, nats (paper, section 2).
+    """Return Shannon's entropy -sum p log p of pmfs along `axis`, nats (paper, section 2).
 
     Raises ValueError unless entries are at least 0 and sum to 1.
 
@@ -27,7 +28,7 @@ def shannon_entropy(pmf: ArrayLike, *, axis: int = -1) -> NDArray[np.float64]:
 
 
 def renyi_entropy(pmf: ArrayLike, *, q: float, axis: int = -1) -> NDArray[np.float64]:
-    """Renyi's entropy log(sum p^q) / (1 - q) of pmfs along `axis`, nats (paper, section 2).
+    """Return Renyi's entropy log(sum p^q) / (1 - q) of pmfs along `axis`, nats (paper, section 2).
 
     q > 0; the limits are Shannon's entropy at q = 1 and -log max p at q = inf.
     Raises ValueError for a q or a pmf out of range.
@@ -43,10 +44,10 @@ def renyi_entropy(pmf: ArrayLike, *, q: float, axis: int = -1) -> NDArray[np.flo
         return shannon_entropy(pmf, axis=axis)
     with np.errstate(divide="ignore"):
         log_p = np.log(pmf)
-    if abs(q - 1) < 0.1:  # sum p^q - 1 without its cancellation
+    if abs(q - 1) < 0.1:  # sum p^q - 1, without cancellation
         excess = pmf * np.expm1((q - 1) * np.where(pmf > 0, log_p, 0.0))
         return np.log1p(excess.sum(axis)) / (1 - q)
-    peak = log_p.max(axis, keepdims=True)  # apart, since q log p may be beyond floats
+    peak = log_p.max(axis, keepdims=True)  # separately, since q log p may overflow
     rest = logsumexp(q * (log_p - peak), axis=axis)
     return peak.squeeze(axis) * (q / (1 - q)) + rest / (1 - q)
 
@@ -54,13 +55,13 @@ def renyi_entropy(pmf: ArrayLike, *, q: float, axis: int = -1) -> NDArray[np.flo
 def behavioral_entropy(
     pmf: ArrayLike, *, alpha: float, beta: float | None = None, axis: int = -1
 ) -> NDArray[np.float64]:
-    """Behavioral entropy -sum w(p) log w(p) of pmfs along `axis`, nats (paper, equation 4).
+    """Return behavioral entropy -sum w(p) log w(p) of pmfs along `axis`, nats (paper, equation 4).
 
-    w is Prelec's weighting. `beta=None` conditions it on the pmf's length M, so that 1/M is fixed
-    and the uniform pmf has the entropy log M (which is the largest only for M = 2 or alpha <= 1).
-    Raises ValueError for a pmf or parameters out of range.
+    w is Prelec's weighting. `beta=None` conditions it on the pmf's length M: the uniform pmf then
+    has the entropy log M, which is the largest only for M = 2 or alpha <= 1. Raises ValueError for
+    a pmf or parameters out of range.
 
-    Rare outcomes count for more than they are where alpha < 1, and for less where alpha > 1:
+    Rare outcomes gain weight if alpha < 1, and lose weight if alpha > 1:
 
     >>> pmf = [0.97, 0.01, 0.01, 0.01]
     >>> [float(behavioral_entropy(pmf, alpha=alpha).round(4)) for alpha in (0.5, 1, 2)]
@@ -73,21 +74,51 @@ def behavioral_entropy(
 
 
 def largest_admissible_alpha(n_outcomes: int) -> float:
-    """The alpha up to which no uniform pmf on part of M outcomes beats the one on all of them.
+    """Return the alpha up to which no uniform pmf on a part of M outcomes beats that on all.
 
-    Beta is conditioned on M = `n_outcomes`. Above it behavioral entropy is not maximal at the
-    uniform pmf, so not admissible; inf where no alpha is too large for this test (M <= 5).
+    Beta is conditioned on M = `n_outcomes`. Above this alpha the uniform pmf has not the largest
+    behavioral entropy, which is then not admissible. inf for M <= 5.
 
-    With L = log M and t = (log m / L)^alpha the entropy on m outcomes is m t exp(-L t) L, which
-    equals L at t = -W(-L / m) / L, in Lambert's branch -1, on which t falls as alpha grows.
+    With L = log M and t = (log m / L)^alpha the entropy on m outcomes is m t exp(-L t) L. It equals
+    L at t = -W(-L / m) / L, in Lambert's branch -1; t falls as alpha grows.
     """
     n_outcomes = whole_number("n_outcomes", n_outcomes, least=2)
     log_m, size = np.log(n_outcomes), np.arange(2, n_outcomes)
-    size = size[size >= np.e * log_m]  # elsewhere m t exp(-L t) stays below 1 for all t
+    size = size[size >= np.e * log_m]  # for smaller m, m t exp(-L t) is below 1 for all t
     t = -lambertw(-log_m / size, -1).real / log_m
     ratio = np.log(size) / log_m
     reached = t < ratio  # alpha = 1 has t = log m / L
     return float(np.min(np.log(t[reached]) / np.log(ratio[reached]), initial=np.inf))
+
+
+def maximizing_pmf(
+    n_outcomes: int, *, alpha: float, start: NDArray | None = None
+) -> NDArray[np.float64]:
+    """Return the pmf (M,) over M = `n_outcomes` with the most behavioral entropy, beta for M.
+
+    It is the best of several ascents in the logits, which is no proof that there is no better one.
+    They begin at `start` (a pmf), at the uniform pmf, and at pmfs whose mass is nearly all, evenly,
+    on 1, 2, ... of the outcomes, those most probable in `start` first.
+
+    >>> maximizing_pmf(6, alpha=5.0).round(3)
+    array([0.2, 0.2, 0.2, 0.2, 0.2, 0. ])
+    """
+    n_outcomes = whole_number("n_outcomes", n_outcomes, least=2)
+    weighting = Prelec(alpha, prelec_beta(alpha, n_outcomes))
+    uniform = np.full(n_outcomes, 1 / n_outcomes)
+    start = uniform if start is None else real_array("start", start, ndim=1)
+    if len(start) != n_outcomes:
+        raise ValueError(f"start must have n_outcomes = {n_outcomes} entries, got {len(start)}")
+    rank = np.argsort(np.argsort(-start, kind="stable"))
+    parts = [np.where(rank < m, 1.0, 0.02) for m in range(1, n_outcomes)]
+
+    def loss(logits: NDArray) -> float:
+        return -entropy_term(weighting, log_softmax(logits)).sum()
+
+    starts = [np.log(np.maximum(pmf, 1e-6)) for pmf in (uniform, start, *parts)]
+    ends = [minimize(loss, logits, method="L-BFGS-B") for logits in starts]
+    best = min(ends, key=lambda end: round(end.fun, 9))  # of equals the first: the uniform one
+    return np.exp(log_softmax(best.x))
 
 
 def differential_behavioral_entropy(
@@ -174,7 +205,7 @@ def differential_renyi_entropy(log_density: LogDensity, bounds: Bounds, *, q: fl
 
 
 def _checked_pmf(pmf: ArrayLike, axis: int) -> NDArray[np.float64]:
-    """The pmf with a sum of 1 to the last digit, which float32's does not have."""
+    """Return a checked pmf, with a sum of 1 to the last digit of float64."""
     pmf, axis = real_array("pmf", pmf, finite=False), whole_number("axis", axis, least=-math.inf)
     if not (pmf >= 0).all():
         raise ValueError(f"pmf must be at least 0 everywhere, got {pmf[~(pmf >= 0)].flat[0]}")

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from belib.arrays import floats, is_tensor
-from belib.weighting import check_positive, prelec_beta
+from belib.arrays import check_positive, floats, is_tensor
+from belib.weighting import prelec_beta
 
 if TYPE_CHECKING:  # torch takes seconds to import, and arrays can do without it
     from torch import Tensor

@@ -1,33 +1,30 @@
-"""Probability weightings of behavioural economics, which an entropy composes with Shannon's.
+"""Probability weightings of behavioural economics, which behavioral entropy puts into Shannon's.
 
 Every weighting works in log space and on [0, inf), because a density may exceed 1. Those that are
-defined for probabilities only go on above 1 as the identity: continuous, increasing, and such that
+defined for probabilities only are the identity above 1: this is continuous and increasing, and
 k-NN estimators keep a finite mean.
 """
 
 import math
-import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, logit
 
-from belib.arrays import real_array
+from belib.arrays import check_positive, real_array
 
+Array = NDArray[np.float64]
 EXTENSIONS = ("identity", "odd")
-SHANNON_KHINCHIN = ("continuity", "maximality", "expansibility")
-"""The first three axioms of an admissible entropy (Amigo et al. 2018), of -sum w(p) log w(p)."""
 
 
 def prelec_beta(alpha: float, n_outcomes: float) -> float:
-    """Prelec's beta that makes 1/M a fixed point of the weighting: beta = (log M)^(1 - alpha).
+    """Return the beta that makes 1/M a fixed point of Prelec's weighting, (log M)^(1 - alpha).
 
-    With it the uniform pmf over M = `n_outcomes` outcomes keeps the entropy log M for every alpha.
-    Paper, section 2: beta = exp((1 - alpha) log log M); M is the representation's dimension in RL.
+    The uniform pmf over M = `n_outcomes` outcomes then has the entropy log M for every alpha. The
+    paper (section 2) writes beta = exp((1 - alpha) log log M); in RL M is the representation's
+    dimension.
 
     Raises ValueError unless alpha > 0 and M >= 2.
 
@@ -47,15 +44,11 @@ def prelec_beta(alpha: float, n_outcomes: float) -> float:
 
 def prelec_weight(
     p: ArrayLike, *, alpha: float, beta: float = 1.0, extension: str = "identity"
-) -> NDArray[np.float64]:
-    """Prelec's weighting w(p) = exp(-beta (-log p)^alpha) (paper, equation 3), of any shape.
+) -> Array:
+    """Return w(p) = exp(-beta (-log p)^alpha) (paper, equation 3) for p in [0, inf), of any shape.
 
-    Args:
-        p: probabilities or densities in [0, inf).
-        alpha, beta: positive; alpha is the curvature, beta moves the fixed point.
-        extension: w above p = 1, where the formula is not real: see `Prelec`.
-
-    Raises ValueError for a negative or NaN p and for parameters out of range.
+    `extension` says what w is above 1, where the formula is not real: see `Prelec`. Raises
+    ValueError for a negative or NaN p and for parameters out of range.
 
     >>> prelec_weight([0.01, 0.5, 0.99], alpha=0.5).round(3)
     array([0.117, 0.435, 0.905])
@@ -66,19 +59,12 @@ def prelec_weight(
 class Weighting(ABC):
     """w on [0, inf): continuous, increasing, w(0) = 0, w(1) = 1 (paper, definition 1)."""
 
-    axioms: ClassVar[tuple[str, ...]] = ("continuity", "expansibility")
-    """Shannon-Khinchin axioms kept for all parameters and all numbers of outcomes."""
-
     @abstractmethod
-    def log(self, log_p: ArrayLike) -> NDArray[np.float64]:
-        """log w(p) of log p, which serves where p itself under- or overflows (d = 512)."""
+    def log(self, log_p: ArrayLike) -> Array:
+        """Return log w(p) of log p, also where p itself under- or overflows (d = 512)."""
 
-    @abstractmethod
-    def inverse(self, w: ArrayLike) -> NDArray[np.float64]:
-        """The p of w(p) = w."""
-
-    def __call__(self, p: ArrayLike) -> NDArray[np.float64]:
-        """w(p), elementwise. Raises ValueError where p is negative or NaN."""
+    def __call__(self, p: ArrayLike) -> Array:
+        """Return w(p), elementwise. Raise ValueError where p is negative or NaN."""
         p = real_array("p", p, finite=False)
         if not (p >= 0).all():
             raise ValueError(f"p must be at least 0 everywhere, got {p[~(p >= 0)].flat[0]}")
@@ -90,10 +76,9 @@ class Weighting(ABC):
 class Prelec(Weighting):
     """w(p) = exp(-beta (-log p)^alpha) (Prelec 1998; paper, equation 3).
 
-    `extension` is w above 1. "identity": w(p) = p. "odd": w(1/p) = 1/w(p), which keeps the fixed
-    points p and 1/p, but grows faster than any power for alpha > 1. Uniform pmfs are maximal with
-    beta = prelec_beta(alpha, M) where M = 2 or alpha <= 1 (searched, not proved), and are not for
-    alpha above about log M / (log M - 1). Raises ValueError for parameters out of range.
+    alpha is the curvature; beta moves the fixed point. `extension` is w above 1: "identity" is
+    w(p) = p; "odd" is w(1/p) = 1/w(p), which keeps the fixed points p and 1/p, but grows faster
+    than any power for alpha > 1. Raises ValueError for parameters out of range.
     """
 
     alpha: float
@@ -106,21 +91,15 @@ class Prelec(Weighting):
         if self.extension not in EXTENSIONS:
             raise ValueError(f"extension must be one of {EXTENSIONS}, got {self.extension!r}")
 
-    def log(self, log_p: ArrayLike) -> NDArray[np.float64]:
+    def log(self, log_p: ArrayLike) -> Array:
         log_p = real_array("log_p", log_p, finite=False)
         with np.errstate(over="ignore"):
             bent = self.beta * np.sign(log_p) * np.abs(log_p) ** self.alpha
         return bent if self.extension == "odd" else np.where(log_p > 0, log_p, bent)
 
-    def inverse(self, w: ArrayLike) -> NDArray[np.float64]:
-        return Prelec(1 / self.alpha, self.beta ** (-1 / self.alpha), self.extension)(w)
-
     @property
     def fixed_point(self) -> float:
-        """The p in (0, 1) of w(p) = p; NaN for alpha = 1, where there is none or all are.
-
-        NaN within 1e-9 of 1 too, where it depends on digits that beta does not have.
-        """
+        """The p in (0, 1) of w(p) = p; NaN for alpha within 1e-9 of 1: none, all, or rounding."""
         if abs(self.alpha - 1) < 1e-9:
             return math.nan
         return math.exp(-(np.float64(self.beta) ** (1 / (1 - self.alpha))))
@@ -130,7 +109,7 @@ class Prelec(Weighting):
 class TverskyKahneman(Weighting):
     """w(p) = p^g / (p^g + (1 - p)^g)^(1/g), g = gamma (Tversky and Kahneman 1992: 0.61 for gains).
 
-    Raises ValueError where gamma is so small (below about 0.28) that w is not increasing.
+    Raises ValueError for gamma below about 0.28, where w is not increasing.
     """
 
     gamma: float = 0.61
@@ -138,24 +117,14 @@ class TverskyKahneman(Weighting):
     def __post_init__(self):
         check_positive("gamma", self.gamma)
         g = self.gamma
-        # w' > 0 everywhere iff it is at its lowest, where the odds (1 - p)/p are (1 - g)/g^2.
+        # w' is smallest where the odds (1 - p)/p are (1 - g)/g^2: it has to be positive there
         if g < 1 and (2 - g) * math.log1p(-g) >= (1 - 2 * g) * math.log(g):
             raise ValueError(f"gamma must exceed about 0.2792 for w to increase, got {g}")
 
-    def log(self, log_p: ArrayLike) -> NDArray[np.float64]:
+    def log(self, log_p: ArrayLike) -> Array:
         log_p, log_q = _log_odds_pair(log_p)
         both = np.logaddexp(self.gamma * log_p, self.gamma * log_q)
         return np.where(log_p > 0, log_p, self.gamma * log_p - both / self.gamma)
-
-    def inverse(self, w: ArrayLike) -> NDArray[np.float64]:
-        w = real_array("w", w, finite=False)
-        low, high = np.full(w.shape, -1e4), np.full(w.shape, 1e2)
-        target = logit(np.minimum(w, 1))
-        for _ in range(100):  # no closed form: bisection of the log odds of p
-            middle = (low + high) / 2
-            below = logit(self(expit(middle))) < target
-            low, high = np.where(below, middle, low), np.where(below, high, middle)
-        return np.where(w > 0, np.where(w < 1, expit(low), w), 0.0)
 
 
 @dataclass(frozen=True)
@@ -169,21 +138,18 @@ class LinearInLogOdds(Weighting):
         check_positive("gamma", self.gamma)
         check_positive("delta", self.delta)
 
-    def log(self, log_p: ArrayLike) -> NDArray[np.float64]:
+    def log(self, log_p: ArrayLike) -> Array:
         log_p, log_q = _log_odds_pair(log_p)
         odds_for = math.log(self.delta) + self.gamma * log_p
         bent = odds_for - np.logaddexp(odds_for, self.gamma * log_q)
         return np.where(log_p > 0, log_p, bent)
 
-    def inverse(self, w: ArrayLike) -> NDArray[np.float64]:
-        return LinearInLogOdds(1 / self.gamma, self.delta ** (-1 / self.gamma))(w)
-
 
 @dataclass(frozen=True)
 class Power(Weighting):
-    """w(p) = p^exponent, on all of [0, inf): the derivative of Renyi's sum p^q in its order.
+    """w(p) = p^exponent, on all of [0, inf).
 
-    The uniform pmf over M outcomes is not maximal where 1 / (exponent - 1) < log M.
+    The uniform pmf over M outcomes has not the largest entropy if 1 / (exponent - 1) < log M.
     """
 
     exponent: float
@@ -191,32 +157,22 @@ class Power(Weighting):
     def __post_init__(self):
         check_positive("exponent", self.exponent)
 
-    def log(self, log_p: ArrayLike) -> NDArray[np.float64]:
+    def log(self, log_p: ArrayLike) -> Array:
         return self.exponent * real_array("log_p", log_p, finite=False)
-
-    def inverse(self, w: ArrayLike) -> NDArray[np.float64]:
-        return Power(1 / self.exponent)(w)
 
 
 @dataclass(frozen=True)
 class Identity(Weighting):
     """w(p) = p, whose entropy is Shannon's."""
 
-    axioms: ClassVar[tuple[str, ...]] = SHANNON_KHINCHIN
-
-    def log(self, log_p: ArrayLike) -> NDArray[np.float64]:
+    def log(self, log_p: ArrayLike) -> Array:
         return real_array("log_p", log_p, finite=False).copy()
 
-    def inverse(self, w: ArrayLike) -> NDArray[np.float64]:
-        return self(w)
 
+def entropy_term(weighting: Callable, log_p: Array, log_divisor: Array | float = 0.0) -> Array:
+    """Return -w(p) log w(p) / exp(log_divisor), nats, and 0 where w(p) = 0.
 
-def entropy_term(
-    weighting: Callable, log_p: NDArray[np.float64], log_divisor: NDArray[np.float64] | float = 0.0
-) -> NDArray[np.float64]:
-    """-w(p) log w(p) / exp(log_divisor), nats, which is 0 where w(p) = 0.
-
-    `weighting` is a `Weighting`, or any function of p (evaluated outside log space).
+    `weighting` is a `Weighting`, or any function of p, which is evaluated outside log space.
     """
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         if isinstance(weighting, Weighting):
@@ -226,14 +182,8 @@ def entropy_term(
         return np.where(log_w == -np.inf, 0.0, -log_w * np.exp(log_w - log_divisor))
 
 
-def check_positive(name: str, value: float) -> None:
-    """Raise ValueError unless `value` is a positive and finite number."""
-    if not isinstance(value, numbers.Real) or not 0 < value < math.inf:
-        raise ValueError(f"{name} must be positive and finite, got {value}")
-
-
-def _log_odds_pair(log_p: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """log p and log(1 - p), the latter -inf from p = 1 on."""
+def _log_odds_pair(log_p: ArrayLike) -> tuple[Array, Array]:
+    """Return log p and log(1 - p); the latter is -inf for p >= 1."""
     log_p = real_array("log_p", log_p, finite=False)
     with np.errstate(divide="ignore"):
         return log_p, np.log(-np.expm1(np.minimum(log_p, 0.0)))

@@ -17,7 +17,6 @@ from scipy import stats
 from belib import entropy, estimators, rewards
 from belib.arrays import real_array, whole_number
 from belib.knn import knn_distances
-from belib.maximizers import maximizing_pmf
 from belib.weighting import Identity, LinearInLogOdds, Power, Prelec, TverskyKahneman, prelec_weight
 
 SAMPLES = np.random.default_rng(0).normal(size=(60, 2))
@@ -38,7 +37,7 @@ FUNCTIONS = {
     "shannon_entropy": (entropy.shannon_entropy, PMF),
     "renyi_entropy": (lambda x: entropy.renyi_entropy(x, q=2.0), PMF),
     "behavioral_entropy": (lambda x: entropy.behavioral_entropy(x, alpha=0.5), PMF),
-    "maximizing_pmf": (lambda x: maximizing_pmf(3, alpha=0.5, start=x), PMF),
+    "maximizing_pmf": (lambda x: entropy.maximizing_pmf(3, alpha=0.5, start=x), PMF),
     "prelec_weight": (lambda x: prelec_weight(x, alpha=0.5), PMF),
     "Prelec.log": (Prelec(0.5).log, np.log(PMF)),
     "TverskyKahneman": (TverskyKahneman(), PMF),

@@ -21,7 +21,7 @@ FLOORS = (
     {"quadrature", "estimators", "rewards"},
     {"entropy", "convergence", "config"},
     {"envs", "networks", "runs", "replay", "results"},
-    {"datasets", "actor_critic", "maximizers"},
+    {"datasets", "actor_critic"},
     {"agents", "offline", "engine"},
     {"training", "coverage"},
     {"figures", "cost"},

@@ -21,7 +21,7 @@ SOURCES = [
     path for part in ("belib", "tests", "benchmarks") for path in ROOT.glob(f"{part}/**/*.py")
 ]
 ALONE = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-ARRAYS_ONLY = ("entropy", "weighting", "estimators", "knn", "rewards", "maximizers")
+ARRAYS_ONLY = ("entropy", "weighting", "estimators", "knn", "rewards")
 
 
 def run(code, cwd=ROOT, python=sys.executable, **options):

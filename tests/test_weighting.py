@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from belib.weighting import (
-    SHANNON_KHINCHIN,
     Identity,
     LinearInLogOdds,
     Power,
@@ -53,7 +52,7 @@ def test_odd_extension_keeps_the_fixed_points_and_their_inverses():
 
 @pytest.mark.parametrize("weighting", WEIGHTINGS, ids=str)
 def test_definition_1(weighting):
-    """Continuous, strictly increasing, w(0) = 0, w(1) = 1, with an inverse; also above 1."""
+    """Continuous, strictly increasing, w(0) = 0, w(1) = 1; also above 1."""
     assert weighting(0.0) == 0
     assert weighting(1.0) == 1
     log_p = np.linspace(-3, 1, 2001)
@@ -64,8 +63,6 @@ def test_definition_1(weighting):
     for point in (-1.0, 0.0, 0.5):  # no jump: a Hölder bound with the smallest exponent tested
         near = weighting.log(np.array([point - 1e-12, point, point + 1e-12]))
         assert np.ptp(near) < 3 * 2 * (1e-12) ** 0.2
-    p = np.exp(log_p[np.abs(log_p) > 0.01])
-    np.testing.assert_allclose(weighting.inverse(weighting(p)), p, rtol=1e-7)
 
 
 @pytest.mark.parametrize("weighting", WEIGHTINGS, ids=str)
@@ -105,21 +102,17 @@ def entropy(weighting, pmf):
     ],
     ids=str,
 )
-def test_weightings_that_do_not_claim_maximality_have_a_counterexample(
-    weighting, n_outcomes, more_even
-):
-    assert "maximality" not in weighting.axioms
+def test_the_uniform_pmf_is_not_maximal_for_every_weighting(weighting, n_outcomes, more_even):
     uniform = np.full(n_outcomes, 1 / n_outcomes)
     concentrated = np.zeros(n_outcomes)
     concentrated[:more_even] = 1 / more_even
     assert entropy(weighting, concentrated) > 1.1 * entropy(weighting, uniform)
 
 
-def test_axioms_that_are_claimed():
-    assert Identity().axioms == SHANNON_KHINCHIN
+def test_entropies_are_continuous_and_ignore_impossible_outcomes():
+    """Two of the Shannon-Khinchin axioms (Amigo et al. 2018)."""
     pmf = np.array([0.5, 0.3, 0.2])
     for weighting in WEIGHTINGS:
-        assert {"continuity", "expansibility"} <= set(weighting.axioms)
         assert entropy(weighting, np.append(pmf, 0)) == entropy(weighting, pmf)
         shifted = pmf + np.array([1e-13, -1e-13, 0])
         assert entropy(weighting, shifted) == pytest.approx(entropy(weighting, pmf), abs=1e-9)

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import digamma, gammaln, polygamma
 
-from belib.arrays import real_array, whole_number
+from belib.arrays import check_positive, real_array, whole_number
 from belib.estimators.twicing import twiced
 from belib.knn import knn_distances
-from belib.weighting import Prelec, check_positive, entropy_term
+from belib.weighting import Prelec, entropy_term
 
 Array = NDArray[np.float64]
 Support = tuple[ArrayLike, ArrayLike]

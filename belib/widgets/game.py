@@ -8,9 +8,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
-from belib.entropy import behavioral_entropy, renyi_entropy, shannon_entropy
+from belib.entropy import behavioral_entropy, maximizing_pmf, renyi_entropy, shannon_entropy
 from belib.figures.style import ACCENT, objective_color
-from belib.maximizers import maximizing_pmf
 from belib.weighting import Prelec, prelec_beta
 from belib.widgets.live import LiveFigure
 from belib.widgets.rewards import WIDE, WRAPPED, alpha_slider

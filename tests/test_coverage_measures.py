@@ -155,7 +155,7 @@ def test_measures_that_make_no_sense_are_refused(states):
     rows = states.rows[::5].reset_index(drop=True)
     with pytest.raises(ValueError, match="each dataset must have 100 points or more, got 80"):
         coverage.measures(coverage.States(states.features[::5], rows))
-    for value, message in ((1, "features must vary"), (0, "more than k = 5 distinct ones, got 2")):
+    for value, message in ((1, "features must vary"), (0, "k must be at least 1 and below n = 2 ")):
         with pytest.raises(ValueError, match=message):
             coverage.measures(make_states([np.ones((200, 3)), np.full((200, 3), value)]))
     for name, values in {
@@ -166,7 +166,7 @@ def test_measures_that_make_no_sense_are_refused(states):
         "seed": (-1, 0.5),
     }.items():
         for value in values:
-            with pytest.raises(ValueError, match=rf"{name} must be|more than k = 1000 distinct"):
+            with pytest.raises(ValueError, match=f"{name} must be"):
                 coverage.measures(states, **{name: value})
     measured = coverage.measures(states, k=np.int64(5), halves=np.int64(2), seed=2**64)
     assert (measured["points"] == 400).all()

@@ -2,12 +2,11 @@
 
 All but `radius_none` use robustly scaled features (`states.scale`):
 
-- `shannon`, `renyi` (of order q), `behavioral` (of Prelec's alpha; its logarithm, since for
-  alpha < 1 it is as large as the space): k-NN entropies in nats. Only differences between datasets
-  mean something: the unit of volume is where the joint density has its 0.99 quantile. Equal states
-  count once. NaN if a feature of the dataset is constant, or float64 overflows. In many dimensions
-  estimates are too high, more so for fewer states: compare equal sizes. Below order 1 the most
-  isolated states decide.
+- `shannon`, `renyi` (order q), `behavioral` (Prelec's alpha; its logarithm, since for alpha < 1 it
+  is as large as the space): k-NN entropies in nats of distinct states. Only differences between
+  datasets mean something: the unit of volume makes nearly all densities at most 1. NaN if a feature
+  is constant, or float64 overflows. In many dimensions estimates are too high, more so for fewer
+  states: compare equal sizes. Below order 1 the most isolated states decide.
 - `dimension`: see `intrinsic_dimension`. States near in time lie on a trajectory, of dimension 1.
 - `net`: share of cells of equal width that the dataset visits. Cells tile the places where any
   dataset was, so that each place counts once, an outlier too.
@@ -16,16 +15,16 @@ All but `radius_none` use robustly scaled features (`states.scale`):
 - `from_random`: energy distance to the first dataset of random actions; absent without one.
 - `radius_none`, `radius_robust`: radius of the smallest ball around raw and scaled states.
 
-`<name>_se` is the standard error, from random halves of the episodes: states of an episode depend
-on each other, and a bootstrap would repeat states, whose nearest neighbour is then at distance 0. A
-measure varies between halves as much as between datasets of one agent (the delete-d jackknife of
-Shao and Wu 1989, d = half). Neither bias nor the difference between two trainings of the agent is
-in it. Radii have none: extremes cannot be resampled.
+Standard errors, `<name>_se`, come from random halves of the episodes (the delete-d jackknife of
+Shao and Wu 1989, d = half): states of an episode depend on each other, and a bootstrap would repeat
+states, at distance 0. They include neither bias nor the difference between two trainings of an
+agent. Radii have none: extremes cannot be resampled.
 """
 
 import math
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -54,15 +53,11 @@ MEASURES = {
 }
 """Columns of `measures`, and their labels."""
 
-FEWEST_POINTS = 100
-"""A dataset needs as many states: a quarter are joint ones, half of the rest have neighbours."""
-FEWEST_EPISODES = 6
-"""Six episodes have 20 halves; fewer give no standard error."""
-FEWEST_RECIPES = 5
-"""A rank correlation needs as many recipes."""
-
-JOINT_STATES = 5_000
-CELLS = 1_000
+FEWEST_POINTS = 100  # a dataset: a quarter are joint states, half of the rest have neighbours
+FEWEST_EPISODES = 6  # for a standard error: six have 20 halves
+FEWEST_RECIPES = 5  # for a rank correlation
+JOINT_STATES = 5_000  # at most a quarter of a dataset's
+CELLS = 1_000  # of the net, at most a quarter of the smallest dataset's states
 _NEIGHBOURS = 10  # of a state, for the intrinsic dimension
 
 Mask = NDArray[np.bool_]
@@ -88,17 +83,20 @@ def measures(
     check_positive("q", q)
     whole_number("k", k, least=1)
     whole_number("halves", halves)
-    joint, table = _Joint(states, k, seed), {}
+    joint, table = _Joint(states, k, alpha, q, seed), {}
     for name in states.names:
         mine = states.of(name)
         episode = states.rows.loc[mine, "episode"].to_numpy()
-        member = episode[:, None] == np.unique(episode)  # (n, episodes)
-        count = member.shape[1]
-        draws = random_halves(count, halves, derive_seed(seed, "halves", name))
-        subsets = np.vstack([np.ones(count, dtype=bool), draws])
-        row: dict[str, float] = {"points": len(member), "episodes": count}
-        for measure, (value, *parted) in joint.values(mine, member, subsets, alpha, q).items():
-            row |= {measure: value, f"{measure}_se": standard_error(parted, count)}
+        episodes = np.unique(episode)
+        draws = random_halves(len(episodes), halves, derive_seed(seed, "halves", name))
+        subsets = [
+            np.isin(episode, episodes),
+            *(np.isin(episode, episodes[half]) for half in draws),
+        ]
+        row: dict[str, float] = {"points": len(episode), "episodes": len(episodes)}
+        for measure, (value, *of_halves) in joint.values(mine, np.array(subsets)).items():
+            error = standard_error(of_halves, len(episodes))
+            row |= {measure: value, f"{measure}_se": error}
         row["radius_none"] = smallest_ball(states.features[mine]).radius
         row["radius_robust"] = smallest_ball(joint.features[mine]).radius
         table[name] = row
@@ -160,90 +158,66 @@ def standard_error(values: Sequence[float], episodes: int) -> float:
 class _Joint:
     """What all datasets are measured with: joint states, their r and unit of volume, a net."""
 
-    def __init__(self, states: States, k: int, seed: int):
+    def __init__(self, states: States, k: int, alpha: float, q: float, seed: int):
         smallest = states.rows["dataset"].value_counts().min()
         if smallest < FEWEST_POINTS:
             rule = f"each dataset must have {FEWEST_POINTS} points or more"
             raise ValueError(f"{rule}, got {smallest}")
-        self.k, self.features = k, scale(states.features, "robust")
-        self.held_out = np.zeros(len(states), dtype=bool)
+        self.k, self.alpha, self.q = k, alpha, q
+        self.features = scale(states.features, "robust")
+        self.cell = net(self.features, min(CELLS, smallest // 4))
+        self.held_out = np.zeros(len(states.rows), dtype=bool)
         size = min(JOINT_STATES // len(states.names), smallest // 4)
         for name in states.names:
             random = np.random.default_rng(derive_seed(seed, "reference", name))
             mine = np.flatnonzero(states.of(name))
             self.held_out[random.choice(mine, size, replace=False)] = True
-        self.states = self.features[self.held_out]
-        distinct = len(np.unique(self.states, axis=0))
-        if distinct <= k:
-            rule = f"joint states must be more than k = {k} distinct ones"
-            raise ValueError(f"{rule}, got {distinct}")
-        self.r = np.median(knn_distances(self.states, k=k)[:, -1])
-        varying = self.states[:, np.ptp(self.states, axis=0) > 0]  # others have no density
+        joint = self.features[self.held_out]
+        varying = joint[:, np.ptp(joint, axis=0) > 0]  # a constant feature has no density
         log_f = estimators.knn_density(varying, k=k, log=True, duplicates="drop")
-        # a dataset's density is at most their number times the joint one
-        self.volume = float(np.exp(-np.quantile(log_f, 0.99))) / len(states.names)
-        self.cell = net(self.features, min(CELLS, smallest // 4))
-        first = states.rows.loc[states.rows["objective"] == "random", "dataset"].head(1)
-        self.random = self.features[states.of("".join(first))]
+        # a dataset's density is at most the joint one times the number of datasets
+        self.volume = math.exp(-np.quantile(log_f, 0.99)) / len(states.names)
+        self.r = np.median(knn_distances(joint, k=k)[:, -1])
+        random_names = states.rows.loc[states.rows["objective"] == "random", "dataset"]
+        self.random = self.features[states.of("".join(random_names.head(1)))]
 
-    def values(
-        self, mine: Mask, member: Mask, subsets: Mask, alpha: float, q: float
-    ) -> dict[str, list[float]]:
-        """Return the measures of subsets of a dataset's episodes.
-
-        Args:
-            mine: which states, of all, are the dataset's n.
-            member: (n, episodes) which episode each is of.
-            subsets: (s, episodes).
-        """
-        points, others = self.features[mine], ~self.held_out[mine]
-        distinct, first = np.unique(points, axis=0, return_index=True)
-        parts = [distinct[member[first][:, keep].any(1)] for keep in subsets]
-        rows = [_of_points(part, self.k, alpha, q, self.volume) for part in parts]
+    def values(self, mine: Mask, subsets: Mask) -> dict[str, list[float]]:
+        """Return the measures of subsets (s, n) of a dataset's n states."""
+        x, cell, held_out = self.features[mine], self.cell[mine], self.held_out[mine]
+        rows = [self._of_points(np.unique(x[kept], axis=0)) for kept in subsets]
         values = {name: [row[name] for row in rows] for name in rows[0]}
-        # cells and joint states (episodes, m) that episodes reach
-        cells = [
-            np.bincount(self.cell[mine][own], minlength=self.cell.max() + 1) for own in member.T
-        ]
-        near = [(cdist(self.states, points[own & others]) <= self.r).any(1) for own in member.T]
-        for name, reached in (("net", np.array(cells) > 0), ("recall", np.array(near))):
-            values[name] = [float(reached[keep].any(0).mean()) for keep in subsets]
-        if np.array_equal(points, self.random):
-            values["from_random"] = [0.0]  # from itself
+        values["net"] = [len(np.unique(cell[kept])) / (self.cell.max() + 1) for kept in subsets]
+        near = [cdist([y], x)[0] <= self.r for y in self.features[self.held_out]]
+        reached = (subsets & ~held_out).astype(np.float32) @ np.transpose(near) > 0
+        values["recall"] = reached.mean(1).tolist()
+        if np.array_equal(x, self.random):
+            values["from_random"] = [0.0]  # no error of a distance to itself
         elif len(self.random):
-            values["from_random"] = _energy_distances(points, member, subsets, self.random)
+            values["from_random"] = _energy_distances(x, subsets, self.random).tolist()
+        return values
+
+    def _of_points(self, points: Array) -> dict[str, float]:
+        """Return entropies and dimension of distinct points, NaN for too few or no density."""
+        values = {name: math.nan for name in ("shannon", "renyi", "behavioral", "dimension")}
+        if len(points) > _NEIGHBOURS:
+            values["dimension"] = intrinsic_dimension(points)
+        if len(points) > self.k and (np.ptp(points, axis=0) > 0).all():
+            options = {"k": self.k, "reference_volume": self.volume}
+            values["shannon"] = estimators.shannon_entropy_knn(points, **options).value
+            values["renyi"] = estimators.renyi_entropy_knn(points, q=self.q, **options).value
+            with suppress(ValueError):  # overflow of float64, or the logarithm of 0
+                entropy = estimators.behavioral_entropy_knn(points, alpha=self.alpha, **options)
+                values["behavioral"] = math.log(entropy.value)
         return values
 
 
-def _of_points(points: Array, k: int, alpha: float, q: float, volume: float) -> dict[str, float]:
-    """Return entropies and dimension of distinct points, NaN for too few or without a density."""
-    values = {name: math.nan for name in ("shannon", "renyi", "behavioral", "dimension")}
-    if len(points) > _NEIGHBOURS:
-        values["dimension"] = intrinsic_dimension(points)
-    if len(points) > k and (np.ptp(points, axis=0) > 0).all():
-        options = {"k": k, "reference_volume": volume}
-        values["shannon"] = estimators.shannon_entropy_knn(points, **options).value
-        values["renyi"] = estimators.renyi_entropy_knn(points, q=q, **options).value
-        try:
-            entropy = estimators.behavioral_entropy_knn(points, alpha=alpha, **options).value
-            values["behavioral"] = math.log(entropy) if entropy > 0 else math.nan
-        except ValueError:  # overflow of float64, in very many dimensions
-            pass
-    return values
-
-
-def _energy_distances(points: Array, member: Mask, subsets: Mask, other: Array) -> list[float]:
-    """Return sqrt(2 E|X - Y| - E|X - X'| - E|Y - Y'|) of each subset of episodes to `other`."""
-    sizes = member.sum(0)
-    within = np.array([cdist(points[own], points).sum(0) @ member for own in member.T])
-    between = np.array([cdist(points[own], other).mean(1).sum() for own in member.T])
-    among = np.mean([cdist([y], other).mean() for y in other])
-    distances = []
-    for keep in subsets:
-        n = sizes[keep].sum()
-        squared = 2 * between[keep].sum() / n - within[np.ix_(keep, keep)].sum() / n**2 - among
-        distances.append(float(np.sqrt(max(squared, 0.0))))
-    return distances
+def _energy_distances(x: Array, subsets: Mask, other: Array) -> Array:
+    """Return sqrt(2 E|X - Y| - E|X - X'| - E|Y - Y'|) of subsets (s, n) of x to `other`."""
+    weights = subsets / subsets.sum(1, keepdims=True)
+    between = weights @ [cdist([point], other).mean() for point in x]
+    within = sum(weights[:, i] * (weights @ cdist(x[i : i + 1], x)[0]) for i in range(len(x)))
+    among = np.mean([cdist([point], other).mean() for point in other])
+    return np.sqrt(np.maximum(2 * between - within - among, 0))
 
 
 def offline_returns(runs_dir: str | Path, domain: str) -> pd.DataFrame:

@@ -31,16 +31,6 @@ class States:
     features: Array
     rows: pd.DataFrame
 
-    def __post_init__(self):
-        features = real_array("features", self.features, ndim=2)
-        if len(features) != len(self.rows):
-            rule = f"features must have a row for each of {len(self.rows)} rows"
-            raise ValueError(f"{rule}, got shape {features.shape}")
-        object.__setattr__(self, "features", features)
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
     @property
     def names(self) -> list[str]:
         """Names of the datasets, in order."""
@@ -121,7 +111,7 @@ def _read(
     for dataset, chosen in zip(datasets, map(np.sort, steps), strict=True):
         lengths = dataset.lengths
         obs = np.concatenate([episode["observation"][1:] for episode in dataset.episodes()])
-        features.append(obs[chosen])
+        features.append(obs[chosen].astype(np.float64))
         table = {
             "dataset": dataset.name,
             **origin(dataset),

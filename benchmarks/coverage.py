@@ -1,8 +1,7 @@
-"""Times and memory of the smallest ball and of joint maps at the paper's sizes, on one thread.
+"""Times and memory of smallest balls and joint maps at the paper's sizes, on one thread.
 
-`python benchmarks/coverage.py` writes results/coverage.csv; with names of rows' methods (`ball`,
-`phate`, `tsne`) it measures those only and keeps the others' rows. A row has a process of
-its own.
+`python benchmarks/coverage.py ball tsne` measures these methods and replaces their rows in
+results/coverage.csv; without names it measures all. Each case has a process of its own.
 """
 
 import argparse
@@ -10,11 +9,8 @@ import multiprocessing
 import resource
 import tempfile
 import time
-from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from functools import partial
 from importlib.metadata import version
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -25,118 +21,70 @@ from belib.machine import processor
 from belib.paths import git_revision, write_text
 
 FILE = RESULTS / "coverage.csv"
-POINTS = ("normal", "sphere", "walk")
+PACKAGES = {"ball": ("numpy", "scipy"), "phate": ("phate",), "tsne": ("openTSNE",)}
+BALL_TARGETS = {24: 1.5, 78: 4.0}  # seconds, by dimension
+MAP_TARGETS = {"phate": 240, "tsne": 1200}  # seconds of the paper's 170,000 states
+CASES = [  # method, points, balls, n, d, repetitions
+    *[("ball", kind, 1, 100_000, d, 5) for d in (24, 78) for kind in ("normal", "sphere", "walk")],
+    *[("ball", "walk", 10, 100_000, d, 3) for d in (24, 78)],
+    *[(method, "walk", 0, n, 24, 1) for method in MAP_TARGETS for n in (8_500, 34_000, 170_000)],
+]
 
 
 def points(kind: str, n: int, d: int) -> np.ndarray:
-    """(n, d): normal; on one sphere; or a walk that branches from where it was, as episodes do."""
+    """Return (n, d): normal; on one sphere; or a walk that branches, as episodes do."""
     random = np.random.default_rng(0)
     x = random.normal(size=(n, d))
     if kind == "sphere":
         return x / np.linalg.norm(x, axis=1, keepdims=True)
     if kind == "walk":
-        length = 1000
-        for start in range(0, n, length):
-            part = x[start : start + length] / 10
-            x[start : start + length] = part.cumsum(0) + (x[random.integers(start)] if start else 0)
+        for start in range(0, n, 1000):
+            part = x[start : start + 1000] / 10
+            x[start : start + 1000] = part.cumsum(0) + (x[random.integers(start)] if start else 0)
     return x
 
 
-def ball(kind: str, n: int, d: int) -> float:
-    """Seconds of one ball, checked against the dual bound."""
-    x = points(kind, n, d)
-    start = time.perf_counter()
-    found = smallest_ball(x)
-    seconds = time.perf_counter() - start
-    low = np.sqrt(found.weights @ np.square(x[found.support] - found.center).sum(1))
-    assert found.radius <= low * (1 + 1e-10)
-    return seconds
-
-
-def growing_ball(kind: str, n: int, d: int) -> float:
-    """Seconds of ten balls, of each tenth more of the points, each from the last one's support."""
-    x, support = points(kind, n, d), None
-    start = time.perf_counter()
-    for end in np.linspace(0, n, 11).astype(int)[1:]:
-        support = smallest_ball(x[:end], start=support).support
-    return time.perf_counter() - start
-
-
-def joint_map(method: str, n: int, d: int) -> float:
-    """Seconds of one map of branching walks."""
-    rows = pd.DataFrame({"dataset": "walks", "step": np.arange(n)})
-    with tempfile.TemporaryDirectory() as folder:
-        sample = States(points("walk", n, d), rows)
-        return embed(sample, method=method, runs_dir=Path(folder)).record["seconds"]
-
-
-def alone(measure: Callable[[], float], repeats: int) -> tuple[list[float], float]:
-    """Seconds of each repetition, and their peak memory in GiB, in a process of their own."""
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, mp_context=context) as pool:
-        return pool.submit(_measured, measure, repeats).result()
-
-
-def _measured(measure: Callable[[], float], repeats: int) -> tuple[list[float], float]:
-    seconds = [measure() for _ in range(repeats)]
-    return seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-
-
-CASES = {
-    "ball": [
-        *[(f"{kind}, one ball", partial(ball, kind), 100_000, 24, 1.5, 5) for kind in POINTS],
-        *[(f"{kind}, one ball", partial(ball, kind), 100_000, 78, 4.0, 5) for kind in POINTS],
-        ("walk, ten balls", partial(growing_ball, "walk"), 100_000, 24, None, 3),
-        ("walk, ten balls", partial(growing_ball, "walk"), 100_000, 78, None, 3),
-    ],
-    "phate": [
-        ("joint map", partial(joint_map, "phate"), 8_500, 24, None, 1),
-        ("joint map", partial(joint_map, "phate"), 34_000, 24, None, 1),
-        ("joint map", partial(joint_map, "phate"), 170_000, 24, 240, 1),
-    ],
-    "tsne": [
-        ("joint map", partial(joint_map, "tsne"), 8_500, 24, None, 1),
-        ("joint map", partial(joint_map, "tsne"), 34_000, 24, None, 1),
-        ("joint map", partial(joint_map, "tsne"), 170_000, 24, 1200, 1),
-    ],
-}
-PACKAGES = {"ball": ("numpy", "scipy"), "phate": ("phate",), "tsne": ("openTSNE",)}
-
-
-def main(methods: list[str], largest: int) -> None:
-    """Measure, and replace the rows of what was measured."""
-    for method in methods or list(CASES):
-        for what, measure, n, d, target, repeats in CASES[method]:
-            if n > largest:
-                continue
-            seconds, memory = alone(partial(measure, n, d), repeats)
-            row = {
-                "method": method,
-                "what": what,
-                "n": n,
-                "d": d,
-                "seconds": round(float(np.median(seconds)), 3),
-                "least": round(min(seconds), 3),
-                "most": round(max(seconds), 3),
-                "repetitions": repeats,
-                "peak_gib": round(memory, 2),
-                "target_s": target,
-                "threads": 1,
-                "versions": " ".join(f"{each} {version(each)}" for each in PACKAGES[method]),
-                "machine": f"{processor()}, {multiprocessing.cpu_count()} cores",
-                "revision": git_revision(),
-            }
-            print(row, flush=True)
-            table, key = pd.DataFrame([row]), ["method", "what", "n", "d"]
-            if FILE.exists():
-                table = pd.concat([pd.read_csv(FILE), table])
-            table = table.drop_duplicates(key, keep="last").sort_values(key)
-            write_text(FILE, table.convert_dtypes().to_csv(index=False))
+def measure(method: str, kind: str, balls: int, n: int, d: int, repeats: int) -> dict[str, object]:
+    """Return seconds and peak memory of a joint map, or of balls of ever more of the points."""
+    x, seconds = points(kind, n, d), []
+    for _ in range(repeats):
+        start, support = time.perf_counter(), None
+        for end in np.linspace(0, n, balls + 1).astype(int)[1:]:
+            ball = smallest_ball(x[:end], start=support)
+            support = ball.support
+        if method != "ball":
+            states = States(x, pd.DataFrame({"dataset": "walks", "step": np.arange(n)}))
+            with tempfile.TemporaryDirectory() as folder:
+                embed(states, method=method, runs_dir=folder, progress=False)
+        seconds.append(time.perf_counter() - start)
+    if balls == 1:
+        low = np.sqrt(ball.weights @ np.square(x[support] - ball.center).sum(1))
+        assert ball.radius <= low * (1 + 1e-10), "the dual is a lower bound"
+    target = {0: MAP_TARGETS.get(method) if n == 170_000 else None, 1: BALL_TARGETS.get(d)}
+    return {
+        **{"method": method, "n": n, "d": d, "threads": 1, "repetitions": repeats},
+        "what": {0: "joint map", 1: f"{kind}, one ball", 10: f"{kind}, ten balls"}[balls],
+        **dict(zip(("least", "seconds", "most"), np.quantile(seconds, (0, 0.5, 1)), strict=True)),
+        "peak_gib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
+        "target_s": target.get(balls),
+        "versions": " ".join(f"{name} {version(name)}" for name in PACKAGES[method]),
+        "machine": f"{processor()}, {multiprocessing.cpu_count()} cores",
+        "revision": git_revision(),
+    }
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("methods", nargs="*", metavar="method", help=", ".join(CASES))
+    parser.add_argument("methods", nargs="*", metavar="method", help=", ".join(PACKAGES))
     parser.add_argument("--largest", type=int, default=170_000, help="points, at most")
-    arguments = parser.parse_args()
-    main(arguments.methods, arguments.largest)
+    given = parser.parse_args()
+    for case in CASES:
+        if case[0] in (given.methods or PACKAGES) and case[3] <= given.largest:
+            with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+                table = pd.DataFrame([pool.submit(measure, *case).result()]).round(3)
+            print(table.to_string(header=False), flush=True)
+            if FILE.exists():
+                table = pd.concat([pd.read_csv(FILE), table])
+            keys = ["method", "what", "n", "d"]
+            table = table.drop_duplicates(keys, keep="last").sort_values(keys).convert_dtypes()
+            write_text(FILE, table.to_csv(index=False))

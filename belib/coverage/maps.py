@@ -79,10 +79,11 @@ def embed(
         method: "phate" (Moon et al. 2019) by phate, or "tsne" by openTSNE.
         threads: more threads than idle cores are slower.
         runs_dir: its folder `embeddings/` keeps maps.
+        progress: whether to print how long it will take.
         parameters: replace the method's defaults (knn, decay, t; perplexity, ...).
 
     Raises ValueError for a wrong option or fewer than 4 distinct states, TypeError for a parameter
-    that the library does not have.
+    that the library lacks.
     """
     features = scale(states.features, scaling)
     record = _record(method, features, parameters) | {
@@ -142,8 +143,8 @@ def _make(file: Path, features: Array, record: dict[str, Any], progress: bool) -
         if record["pca"]:
             record["pca"] = min(record["pca"], len(features) - 1)  # n points span n - 1 dimensions
             features = PCA(record["pca"], svd_solver="full").fit_transform(features)
-        options = {"random_state": seed, "n_jobs": record["threads"], "verbose": int(progress)}
-        points, used = fit(features, n_components=2, **options, **record["parameters"])
+        options = {"n_components": 2, "random_state": seed, "n_jobs": record["threads"]}
+        points, used = fit(features, verbose=0, **options, **record["parameters"])
     if not np.isfinite(points).all():
         raise ValueError(f"features must have a finite map, got NaN from {method}")
     record["parameters"] |= used

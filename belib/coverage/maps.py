@@ -46,6 +46,14 @@ class Embedding:
         """Return the points of one dataset, ordered by time."""
         return self.points[self.points["dataset"] == dataset]
 
+    @property
+    def description(self) -> str:
+        """How the map was made, for captions."""
+        record, used = self.record, f"{self.record['pca']} components of"
+        features = f"{used if record['pca'] else 'All'} {record['features']} features"
+        how = f"{record['method']} {record['parameters']}, seed {record['seed']}"
+        return f"{features}, scaling {record['scaling']!r}; {how}."
+
 
 def episodes_inside(
     points: pd.DataFrame, x: tuple[float, float], y: tuple[float, float]

@@ -43,6 +43,8 @@ def maps(embedding: Embedding) -> np.ndarray:
     """
     axes = []
     for ax, points, color in _panels(embedding):
+        if (points["objective"] == "random").all():
+            color = "0.4"  # its light grey would not stand out from the points behind
         ax.scatter(points["x"], points["y"], s=_size(points), color=color, linewidths=0)
         axes.append(ax)
     return np.array(axes)

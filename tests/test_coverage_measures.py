@@ -155,7 +155,10 @@ def test_measures_that_make_no_sense_are_refused(states):
     rows = states.rows[::5].reset_index(drop=True)
     with pytest.raises(ValueError, match="each dataset must have 100 points or more, got 80"):
         coverage.measures(coverage.States(states.features[::5], rows))
-    for value, message in ((1, "features must vary"), (0, "k must be at least 1 and below n = 2 ")):
+    for value, message in (
+        (1, "features must vary"),
+        (0, "k must be between 1 and 1 for 2 points"),
+    ):
         with pytest.raises(ValueError, match=message):
             coverage.measures(make_states([np.ones((200, 3)), np.full((200, 3), value)]))
     for name, values in {

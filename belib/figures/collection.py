@@ -98,7 +98,8 @@ def state_histograms(dataset: Dataset, reference: Dataset) -> np.ndarray:
     _, axes = plt.subplots(2, 3, figsize=(15, 7.5))
     for ax, column in zip(axes.flat, np.argsort(distance)[::-1], strict=False):
         both = np.concatenate([ours[:, column], theirs[:, column]])
-        shared = {"bins": np.linspace(*np.percentile(both, [0.5, 99.5]), 41), "density": True}
+        low, high = np.percentile(both, [0.5, 99.5])
+        shared = {"bins": np.linspace(low, high, 41), "density": True}
         ax.hist(ours[:, column], **shared, color="steelblue", label=dataset.name)
         outline = {"histtype": "step", "color": "black", "linewidth": 2, "label": reference.name}
         ax.hist(theirs[:, column], **shared, **outline)

@@ -1,12 +1,11 @@
 """Figures of what part of the states datasets visit."""
 
-from collections.abc import Iterator
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import seaborn as sns
-from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 from belib.coverage import MEASURES, Embedding
@@ -41,13 +40,11 @@ def maps(embedding: Embedding) -> np.ndarray:
 
     Return the Axes, with equal limits: the maps of one joint fit.
     """
-    axes = []
-    for ax, points, color in _panels(embedding):
-        if (points["objective"] == "random").all():
-            color = "0.4"  # its light grey would not stand out from the points behind
+    axes, rows = _panels(embedding)
+    for ax, row in zip(axes, rows.itertuples(), strict=True):
+        points, color = embedding[row.dataset], style.objective_color(row.objective, row.parameter)
         ax.scatter(points["x"], points["y"], s=_size(points), color=color, linewidths=0)
-        axes.append(ax)
-    return np.array(axes)
+    return axes
 
 
 def time_maps(embedding: Embedding, *, episodes: int = 3) -> np.ndarray:
@@ -55,21 +52,20 @@ def time_maps(embedding: Embedding, *, episodes: int = 3) -> np.ndarray:
 
     The episodes are spread from the first to the last; a line joins their states in order.
     """
-    axes, colors = [], plt.get_cmap("viridis_r")
-    for ax, points, _ in _panels(embedding):
-        points = points.sort_values("step")
+    (axes, rows), colors = _panels(embedding), plt.get_cmap("viridis_r")
+    for ax, name in zip(axes, rows["dataset"], strict=True):
+        points = embedding[name].sort_values("step")
         share = points["step"] / points["step"].max()
         shades = {"c": share, "cmap": colors, "vmin": 0, "vmax": 1, "linewidths": 0}
-        image = ax.scatter(points["x"], points["y"], s=_size(points), **shades)
+        ax.scatter(points["x"], points["y"], s=_size(points), **shades)
         numbers = points["episode"].unique()
         for number in numbers[np.linspace(0, len(numbers) - 1, episodes).round().astype(int)]:
             path = points[points["episode"] == number]
             color = colors(share[path.index].mean())
             ax.plot(path["x"], path["y"], color=color, linewidth=0.8, alpha=0.8)
-        axes.append(ax)
     bar = {"label": "share of the dataset's steps", "shrink": 0.8, "aspect": 30}
-    axes[0].figure.colorbar(image, ax=axes, **bar)
-    return np.array(axes)
+    axes[0].figure.colorbar(axes[0].collections[-1], ax=list(axes), **bar)
+    return axes
 
 
 def volumetric(table: pd.DataFrame) -> np.ndarray:
@@ -119,20 +115,20 @@ def measures(measured: pd.DataFrame) -> np.ndarray:
     return axes
 
 
-def _panels(embedding: Embedding) -> Iterator[tuple[Axes, pd.DataFrame, tuple]]:
-    """Yield an Axes a dataset with all points in grey, its own points, and its colour."""
+def _panels(embedding: Embedding) -> tuple[np.ndarray, pd.DataFrame]:
+    """Return an Axes a dataset with all points in grey, and the datasets, `labelled`."""
     points, rows = embedding.points, labelled(embedding.points)
     columns, lines = min(_COLUMNS, len(rows)), -(-len(rows) // _COLUMNS)
     axes = _grid(len(rows), (3.7 * columns, 3.7 * lines), sharex=True, sharey=True)
-    for ax, row in zip(axes, rows.itertuples(), strict=True):
+    for ax, label in zip(axes, rows["label"], strict=True):
         ax.scatter(points["x"], points["y"], s=2 * _size(points), color="0.86", linewidths=0)
-        ax.set(xticks=[], yticks=[], title=row.label)  # maps have no units
+        ax.set(xticks=[], yticks=[], title=label)  # maps have no units
         ax.grid(False)
         ax.spines[:].set_visible(False)
-        yield ax, embedding[row.dataset], style.objective_color(row.objective, row.parameter)
+    return axes, rows
 
 
-def _grid(count: int, size: tuple[float, float], **shared: bool) -> np.ndarray:
+def _grid(count: int, size: tuple[float, float], **shared: Any) -> np.ndarray:
     """Return this many Axes in lines of four."""
     columns, lines = min(_COLUMNS, count), -(-count // _COLUMNS)
     _, axes = plt.subplots(lines, columns, figsize=size, squeeze=False, **shared)

@@ -126,14 +126,14 @@ def on_states(states: StateMap, alphas: Sequence[float], n_outcomes: int) -> NDA
         reward = _reward(states.distance, alpha, n_outcomes)
         order = np.argsort(reward)  # the best paid on top
         shades = {"c": reward[order] / reward.max(), "cmap": REWARD_COLORS, "vmin": 0, "vmax": 1}
-        points = ax.scatter(*states.position[order].T, s=14, **shades)
+        ax.scatter(*states.position[order].T, s=14, **shades)
         best = states.position[reward >= np.quantile(reward, 0.9)].T
         ax.scatter(*best, s=70, facecolors="none", edgecolors=ACCENT, linewidths=1.5)
         top = np.sort(reward)[-len(reward) // 10 :].sum() / reward.sum()
         ax.set(title=f"α = {alpha:g}: top tenth earns {top:.0%}", xticks=[], yticks=[])
         ax.set_xlabel("first component")
     axes[0].set_ylabel("second component")
-    axes[0].figure.colorbar(points, ax=list(axes), label="reward / highest")
+    axes[0].figure.colorbar(axes[0].collections[0], ax=list(axes), label="reward / highest")
     return axes
 
 

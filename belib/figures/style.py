@@ -74,9 +74,10 @@ def objective_color(objective: str | None, parameter: float | None = None) -> tu
     color, grid = look(objective).color, look(objective).grid
     if not grid:
         return to_rgba(color)
-    shades = np.linspace(0.35, 1, len(grid))
-    shade = shades.mean() if pd.isna(parameter) else np.interp(parameter, grid, shades)
-    return plt.get_cmap(color)(shade)
+    colors, shades = plt.get_cmap(color), np.linspace(0.35, 1, len(grid))
+    if parameter is None or np.isnan(parameter):
+        return colors(shades.mean())
+    return colors(np.interp(parameter, grid, shades))
 
 
 def objective_label(
@@ -95,8 +96,8 @@ def objective_order(
 ) -> tuple[int, float, str]:
     """Return a sort key: `LOOKS` in its order, parameters ascending, the plain variant first."""
     rank = list(LOOKS).index(objective) if objective in LOOKS else len(LOOKS)
-    value, rest = (None if pd.isna(each) else each for each in (parameter, variant))
-    return rank, value or 0.0, rest or ""
+    value = 0.0 if parameter is None or pd.isna(parameter) else parameter
+    return rank, value, "" if pd.isna(variant) else variant or ""
 
 
 def objective_marker(objective: str | None) -> str:

@@ -16,7 +16,7 @@ from belib.figures.style import SHANNON, curves, legend, objective_color
 from belib.tables import checked
 from belib.weighting import Prelec, prelec_beta
 
-_REFERENCE = {"color": "black", "linestyle": ":"}
+_REFERENCE: dict[str, Any] = {"color": "black", "linestyle": ":"}
 _ESTIMATORS: dict[str, Any] = {"hue": "estimator", "palette": "colorblind"}
 
 

@@ -57,7 +57,7 @@ class RewardView(LiveFigure):
     def _draw_reward(self, ax: Axes) -> list[Artist]:
         """The reward over the distance, its peak if any, and where the dataset's states are."""
         ax.plot(_R, shannon_reward(_R), label="SE", **SHANNON)
-        across = {"transform": ax.get_xaxis_transform()}
+        across: dict[str, Any] = {"transform": ax.get_xaxis_transform()}
         self._beyond = ax.add_patch(Rectangle((1, 0), 0, 1, fc="black", alpha=0.1, **across))
         (self._reward,) = ax.plot([], [], label="BE", **_BLUE)
         (self._peak,) = ax.plot([], [], "v", color=ACCENT, markersize=13, label="peak")

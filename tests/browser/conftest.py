@@ -6,10 +6,10 @@ import shutil
 import socket
 import subprocess
 import sys
+import time
 import urllib.request
 
 import pytest
-from waiting import wait_until
 
 from belib.paths import ROOT, writable_folder
 
@@ -17,7 +17,7 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", 
 
 
 class Lab:
-    """A running JupyterLab, known by its address."""
+    """A running JupyterLab at an address."""
 
     def __init__(self, url):
         self.url = url
@@ -27,27 +27,33 @@ class Lab:
             return json.load(answer)
 
     def idle(self):
-        """Whether there are sessions and the kernels of all are idle."""
+        """Return whether there are sessions and the kernels of all are idle."""
         sessions = self.get("api/sessions")
         return bool(sessions) and all(s["kernel"]["execution_state"] == "idle" for s in sessions)
+
+    def wait_until(self, condition, what, seconds=60):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            try:
+                if condition():
+                    return
+            except OSError:  # not listening yet
+                pass
+            time.sleep(0.2)
+        raise TimeoutError(f"{what}: not within {seconds} s")
 
 
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory):
-    """JupyterLab with the project's settings alone; nothing of a user's is read or touched."""
+    """JupyterLab with the project's settings alone; it reads and changes nothing of a user's."""
     home = tmp_path_factory.mktemp("lab")
     notebooks = shutil.copytree(ROOT / "notebooks", home / "notebooks")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    places = ("CONFIG_DIR", "DATA_DIR", "RUNTIME_DIR")
-    environment = {**os.environ, **{f"JUPYTER_{each}": str(home / each) for each in places}}
-    environment |= {
-        "JUPYTERLAB_SETTINGS_DIR": str(home / "settings"),
-        "JUPYTERLAB_WORKSPACES_DIR": str(home / "workspaces"),
-        "JUPYTER_CONFIG_PATH": str(ROOT / ".jupyter"),
-        "OMP_NUM_THREADS": "1",
-    }
+    places = {f"JUPYTER_{name}_DIR": str(home / name) for name in ("CONFIG", "DATA", "RUNTIME")}
+    places |= {f"JUPYTERLAB_{name}_DIR": str(home / name) for name in ("SETTINGS", "WORKSPACES")}
+    environment = {**os.environ, **places, "JUPYTER_CONFIG_PATH": str(ROOT / ".jupyter")}
     command = [sys.executable, "-m", "jupyter", "lab", "--no-browser", f"--port={port}"]
     command += [f"--ServerApp.root_dir={notebooks}", "--IdentityProvider.token="]
     command += ["--allow-root"] if os.geteuid() == 0 else []
@@ -55,7 +61,7 @@ def lab(tmp_path_factory):
         server = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
     try:
         lab = Lab(f"http://127.0.0.1:{port}")
-        wait_until(lambda: lab.get("api"), 60, f"JupyterLab answers ({home / 'log'})")
+        lab.wait_until(lambda: lab.get("api"), f"JupyterLab answers ({home / 'log'})")
         yield lab
     finally:
         server.terminate()
@@ -74,12 +80,13 @@ def browser():
         browser.close()
 
 
-@pytest.fixture
-def page(browser):
-    """A page that fails its test on any error in its console."""
-    page = browser.new_page(viewport={"width": 1400, "height": 1100})
+@pytest.fixture(params=[1400])
+def page(browser, request):
+    """A page that lists what it has `loaded`; an error in its console fails the test."""
+    page = browser.new_page(viewport={"width": request.param, "height": 1100})
     page.set_default_timeout(30_000)
-    errors = []
+    page.loaded, errors = [], []
+    page.on("request", lambda request: page.loaded.append(request.url))
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
     yield page

@@ -44,8 +44,8 @@ nitpick_ignore_regex = [("py:.*", ".*")]  # types of others, and of modules that
 
 
 def as_written(app, what, name, obj, options, lines):
-    """Docstrings are plain text with `names`, tables, and in modules indented blocks, which stay
-    as drawn. No other character means anything to Sphinx."""
+    """Turn a docstring into reStructuredText: `names`, tables and, in modules, indented blocks
+    keep their meaning; no other character has one."""
     written, before = [], ""
     for line in lines:
         indented = what == "module" and line.startswith("    ")
@@ -64,29 +64,29 @@ DRAWN = ["", ".. code-block:: none", ""]
 
 
 def plain(line):
-    """Text whose bars and asterisks are meant."""
-    return [re.sub(r"(`[^`]*`)|([|*])", lambda found: found[1] or rf"\{found[2]}", line)]
+    """Return a line of text with its bars and asterisks escaped."""
+    return [re.sub(r"(`[^`]*`)|([|*])", lambda match: match[1] or rf"\{match[2]}", line)]
 
 
 def drawn(line):
-    """A line of a block."""
+    """Return a line of an indented block."""
     return [f"   {line}"]
 
 
 def cells(line):
-    """A row of a table, none for the line under its head."""
-    found = [plain(cell.strip())[0] for cell in line.strip("|").split("|")]
-    if not "".join(found).strip("-:"):
+    """Return a row of a table, nothing for the line under its head."""
+    texts = [plain(cell.strip())[0] for cell in line.strip("|").split("|")]
+    if not "".join(texts).strip("-:"):
         return []
-    return [f"   {'*' if i == 0 else ' '} - {cell}" for i, cell in enumerate(found)]
+    return [f"   {'*' if i == 0 else ' '} - {text}" for i, text in enumerate(texts)]
 
 
 def without_aliases(app, what, name, obj, skip, options):
-    """A named tuple's fields without a word of their own are in its signature."""
+    """Skip a named tuple's fields without a docstring: its signature has them."""
     return True if str(obj.__doc__).startswith("Alias for field number") else None
 
 
 def setup(app):
-    """Called by Sphinx."""
+    """Connect the functions above; Sphinx calls this."""
     app.connect("autodoc-process-docstring", as_written, priority=400)  # before napoleon
     app.connect("autodoc-skip-member", without_aliases)

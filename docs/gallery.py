@@ -62,29 +62,25 @@ api/index
 
 
 def main() -> int:
-    """Build and check the site; the number of what is wrong with it."""
+    """Build and check the site; return how many faults it has."""
     begun = time.monotonic()
     notebooks = sorted((ROOT / "notebooks").glob("*.ipynb"))
     if not (ROOT / "results" / "laptop").exists():  # the tables that the report reads
         notebooks = [notebook for notebook in notebooks if notebook.stem != REPORT]
     executed = [execute(notebook) for notebook in notebooks]
-    for made in (SOURCE, SITE):  # without pages of what is no longer there
-        shutil.rmtree(made, ignore_errors=True)
+    for folder in (SOURCE, SITE):  # pages whose source has gone must go, too
+        shutil.rmtree(folder, ignore_errors=True)
     write_sources(executed)
     options = ["-W", "--keep-going", "-q", "-c", str(ROOT / "docs")]  # a warning is a fault
     if code := sphinx([*options, str(SOURCE), str(SITE)]):
         return code
-    found = faults(SITE)
-    print(
-        *found,
-        f"{SITE / 'index.html'}: {len(found)} faults, {time.monotonic() - begun:.0f} s",
-        sep="\n",
-    )
-    return len(found)
+    problems, seconds = faults(SITE), time.monotonic() - begun
+    print(*problems, f"{SITE / 'index.html'}: {len(problems)} faults, {seconds:.0f} s", sep="\n")
+    return len(problems)
 
 
 def execute(notebook: Path) -> Path:
-    """The executed notebook: as it is, unless it is older than the notebook and what that calls."""
+    """Execute a notebook, unless that was done after its last change; return the executed one."""
     executed = writable_folder(GALLERY / "executed") / notebook.name
     causes = [notebook, *ROOT.glob("belib/**/*.py"), *ROOT.glob("params/*.yaml")]
     causes += ROOT.glob("results/*/*.csv") if notebook.stem == REPORT else []
@@ -94,7 +90,7 @@ def execute(notebook: Path) -> Path:
     begun, unfinished = time.monotonic(), executed.with_suffix(".unfinished.ipynb")
     given = {"runs_dir": str(DATA)} if "runs_dir: str" in notebook.read_text() else {}
     given |= GIVEN.get(notebook.stem, {})
-    if notebook.stem == COLLECTOR:  # its data are made again, too
+    if notebook.stem == COLLECTOR:  # its datasets are collected again
         shutil.rmtree(DATA, ignore_errors=True)
     options = {"kernel_name": "python3", "progress_bar": False, "cwd": ROOT}
     options["extra_arguments"] = ["--log-level=40"]  # no warning that this machine could listen
@@ -105,7 +101,7 @@ def execute(notebook: Path) -> Path:
 
 
 def write_sources(executed: list[Path]) -> None:
-    """What Sphinx reads, in the project's own layout, so that links between pages hold in both."""
+    """Write what Sphinx reads, in the project's layout: links between pages hold in both."""
     for notebook in executed:
         page = for_readers(nbformat.reads(notebook.read_text().replace(f"{ROOT}/", ""), 4))
         write(SOURCE / "notebooks" / notebook.name, nbformat.writes(page))
@@ -113,10 +109,8 @@ def write_sources(executed: list[Path]) -> None:
     reference = [page for page in REFERENCE if (ROOT / f"{page}.md").exists()]
     for page in reference:
         write(SOURCE / f"{page}.md", (ROOT / f"{page}.md").read_text())
-    contents = CONTENTS.format(
-        notebooks="\n".join(f"notebooks/{each.stem}" for each in executed),
-        reference="\n".join(reference),
-    )
+    names = "\n".join(f"notebooks/{notebook.stem}" for notebook in executed)
+    contents = CONTENTS.format(notebooks=names, reference="\n".join(reference))
     write(SOURCE / "index.md", (ROOT / "README.md").read_text() + contents)
     write_api()
 
@@ -136,7 +130,7 @@ def write_api() -> None:
 
 
 def write(page: Path, text: str) -> None:
-    """Write a page in a folder that may not be there yet."""
+    """Write a page; make its folder if need be."""
     page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text(text)
 

@@ -10,8 +10,8 @@ STATE = "application/vnd.jupyter.widget-state+json"
 
 
 def for_readers(notebook: NotebookNode) -> NotebookNode:
-    """An executed notebook as a page: figures have their captions as alternative text, and widgets,
-    which need a kernel, are replaced by text."""
+    """Return an executed notebook as a page: captions are the figures' alternative texts, and text
+    stands in place of widgets, which need a kernel."""
     widgets = notebook.metadata.pop("widgets", {}).get(STATE, {}).get("state", {})
     injected = "injected-parameters"  # papermill's, which says where files went
     notebook.cells = [c for c in notebook.cells if injected not in c.metadata.get("tags", [])]
@@ -25,7 +25,7 @@ def for_readers(notebook: NotebookNode) -> NotebookNode:
 
 
 def without_widget(output: NotebookNode, widgets: dict) -> NotebookNode:
-    """A widget's output as what it would have printed; others as they are."""
+    """Return a widget's output as text; other outputs as they are."""
     if VIEW not in output.get("data", {}):
         return output
     text = widget_text(widgets, output.data[VIEW]["model_id"])
@@ -33,7 +33,7 @@ def without_widget(output: NotebookNode, widgets: dict) -> NotebookNode:
 
 
 def widget_text(widgets: dict, model: str) -> str:
-    """A progress bar's last words; of what else there is, that it needs a kernel."""
+    """Return a progress bar's last text; for other widgets, that they need a kernel."""
     children = widgets.get(model, {}).get("state", {}).get("children", [])
     parts = [widgets.get(child.removeprefix("IPY_MODEL_"), {}) for child in children]
     if not any(part.get("model_name") == "FloatProgressModel" for part in parts):

@@ -224,5 +224,5 @@ def facts(config: Any, obs_dim: int) -> dict[str, float]:
     """
     if not OBJECTIVES[config.objective].reward:
         return {}
-    numbers = getattr(distance_reward(config, obs_dim), "keywords", {})
+    numbers: dict[str, float] = dict(getattr(distance_reward(config, obs_dim), "keywords", {}))
     return numbers | ({"n_outcomes": outcomes(config, obs_dim)} if "beta" in numbers else {})

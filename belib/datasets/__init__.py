@@ -19,7 +19,6 @@ from belib.datasets.card import origin as origin
 from belib.datasets.card import read_card as read_card
 from belib.datasets.card import write_card as write_card
 from belib.datasets.dataset import Dataset as Dataset
-from belib.datasets.dataset import Transitions as Transitions
 from belib.datasets.dataset import dataset_folder as dataset_folder
 from belib.datasets.dataset import find_datasets as find_datasets
 from belib.datasets.dataset import load as load
@@ -33,5 +32,4 @@ from belib.datasets.episodes import write_episode as write_episode
 from belib.datasets.export import export_minari as export_minari
 from belib.datasets.relabelling import relabel as relabel
 from belib.datasets.relabelling import task_rewards as task_rewards
-from belib.datasets.validation import Fault as Fault
 from belib.datasets.validation import validate as validate

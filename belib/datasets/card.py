@@ -104,7 +104,7 @@ def _facts(dataset: Dataset) -> dict[str, Any]:
     config, steps, first = dataset.config(), dataset.steps, next(dataset.episodes())
     collected = config if dataset.provenance() is None else None
     obs_dim, action_dim = (first[key].shape[1] for key in ("observation", "action"))
-    facts = identity(dataset) | (rewards.facts(config, obs_dim) if config else {})
+    facts: dict[str, Any] = identity(dataset) | (rewards.facts(config, obs_dim) if config else {})
     facts["num_steps"] = collected.num_steps if collected else steps
     facts |= {"obs_dim": obs_dim, "action_dim": action_dim}
     facts |= {"mean_reward": {}, "returns": {}, "random_actions": None, "physics_errors": None}

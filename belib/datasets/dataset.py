@@ -65,13 +65,11 @@ class Dataset:
         """Return all transitions; beside their arrays one episode at a time is in memory."""
         first, n = read_episode(self.files[0]), self.steps
         obs_dim, action_dim = (first[key].shape[1] for key in ("observation", "action"))
+        shapes = ((n, obs_dim), (n, action_dim), n, n, (n, obs_dim))
+        indices = [parse_name(file)[0] for file in self.files]
         result = Transitions(
-            obs=np.empty((n, obs_dim), np.float32),
-            action=np.empty((n, action_dim), np.float32),
-            reward=np.empty(n, np.float32),
-            discount=np.empty(n, np.float32),
-            next_obs=np.empty((n, obs_dim), np.float32),
-            episode=np.repeat([parse_name(file)[0] for file in self.files], self.lengths),
+            *(np.empty(shape, np.float32) for shape in shapes),
+            episode=np.repeat(indices, self.lengths),
             row=np.concatenate([np.arange(1, length + 1) for length in self.lengths]),
         )
         begins = np.cumsum([0, *self.lengths])

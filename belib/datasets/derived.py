@@ -112,8 +112,8 @@ def _derive(
             raise DatasetError(f"{folder} must be in a folder named {domain}, its data's domain")
     if folder.exists() and any(folder.iterdir()):
         raise DatasetError(f"{folder} must be new or empty: a dataset's files are not replaced")
-    options = {"prefix": f".{folder.name}.", "suffix": paths.TEMPORARY}
-    with tempfile.TemporaryDirectory(**options, dir=paths.writable_folder(folder.parent)) as place:
+    parent, hidden = paths.writable_folder(folder.parent), f".{folder.name}."
+    with tempfile.TemporaryDirectory(paths.TEMPORARY, hidden, parent) as place:
         made = Path(place) / folder.parent.name / folder.name
         rewards = [file.parents[1] / "rewards" / file.name for file in files]
         rewards = rewards if ours and all(file.exists() for file in rewards) else []

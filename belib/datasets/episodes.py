@@ -20,14 +20,11 @@ DTYPES = {
 }
 """The arrays of an episode, each (rows, size). URLB's files lack `physics`; others are kept."""
 
-ROUNDING = 1e-6
-"""Actions may exceed 1 by this much: the last operation of a float32 policy rounds."""
-
-RULES = (  # array, its rows, what is wrong, what must be
+RULES = (  # array, its rows, what is wrong, what must be; float32 policies may round beyond 1
     ("action", slice(1), lambda a: a != 0, "0 in row 0, which is the reset"),
     ("reward", slice(1), lambda a: a != 0, "0 in row 0, which is the reset"),
     ("discount", slice(1), lambda a: a != 1, "1 in row 0, which is the reset"),
-    ("action", slice(None), lambda a: np.abs(a) > 1 + ROUNDING, "within [-1, 1]"),
+    ("action", slice(None), lambda a: np.abs(a) > 1 + 1e-6, "within [-1, 1]"),
     ("discount", slice(None), lambda a: (a < 0) | (a > 1), "within [0, 1]"),
     ("discount", slice(1, -1), lambda a: a == 0, "above 0 before the last row"),
 )

@@ -2,14 +2,12 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
-
-import numpy as np
+from typing import Any, NamedTuple
 
 from belib import envs, paths
 from belib.datasets.card import CARD, check_card
 from belib.datasets.dataset import PROVENANCE, Dataset
-from belib.datasets.episodes import DatasetError, episode_faults, parse_name, read_arrays
+from belib.datasets.episodes import DatasetError, RowFault, episode_faults, parse_name, read_arrays
 from belib.datasets.relabelling import reward_faults
 
 
@@ -38,54 +36,42 @@ def validate(folder: str | Path) -> list[Fault]:
     names = sorted(file.name for file in (folder / "buffer").glob("[!.]*"))
     if not names:
         return [Fault("buffer", None, "must hold at least one episode, got none")]
-    domain, dataset = folder.parent.name, Dataset(folder, folder.parent.name, ())
-    sizes = dict(envs.domain_sizes(domain)) if domain in envs.DOMAINS else {}
-    checks = {f"buffer/{name}": _episode_faults(folder, name, sizes) for name in names}
-    checks |= {"buffer": _name_faults(folder, names), "config.yaml": _read(dataset.config)}
-    checks[PROVENANCE] = _read(dataset.provenance)
-    faults = [fault for file, check in checks.items() for fault in _caught(folder, file, check)]
+    dataset = Dataset(folder, folder.parent.name, ())
+    sizes = dict(envs.domain_sizes(dataset.domain)) if dataset.domain in envs.DOMAINS else {}
+    faults = list(_name_faults(folder, names))
+    for name in names:
+        file, rewards = f"buffer/{name}", f"rewards/{name}"
+        found = _found(folder, file, _episode_faults, sizes)
+        if not found and (folder / rewards).exists():
+            found = _found(folder, rewards, _reward_faults, folder / file)
+        faults += found
+    faults += _found(folder, "config.yaml", lambda _: dataset.config() and ())
+    faults += _found(folder, PROVENANCE, lambda _: dataset.provenance() and ())
     if not faults and (folder / CARD).exists():
-        faults = list(_caught(folder, CARD, _card_faults(folder)))
+        faults = _found(folder, CARD, lambda _: [(None, text) for text in check_card(folder)])
     return sorted(faults, key=lambda fault: (fault.file, fault.row or 0))
 
 
-def _caught(folder: Path, file: str, check: Iterator[Fault]) -> Iterator[Fault]:
-    """Yield the faults of a check; an error that it raises becomes a fault of `file`."""
+def _found(folder: Path, file: str, check: Callable, *arguments: Any) -> list[Fault]:
+    """Return the faults that a check yields for a file, or the error that it raises."""
     try:
-        yield from check
+        return [Fault(file, *fault) for fault in check(folder / file, *arguments) or ()]
     except (ValueError, OSError) as error:
-        yield Fault(file, None, str(error).replace(f"{folder}/", ""))
+        return [Fault(file, None, str(error).replace(f"{folder}/", ""))]
 
 
-def _read(read: Callable[[], object]) -> Iterator[Fault]:
-    read()  # raises
-    yield from ()
+def _episode_faults(file: Path, sizes: dict[str, int]) -> Iterator[RowFault]:
+    length = parse_name(file)[1]
+    return episode_faults(read_arrays(file), length, sizes)
 
 
-def _card_faults(folder: Path) -> Iterator[Fault]:
-    yield from (Fault(CARD, None, text) for text in check_card(folder))
-
-
-def _episode_faults(folder: Path, name: str, sizes: dict[str, int]) -> Iterator[Fault]:
-    """Yield the faults of an episode, or else of its rewards."""
-    file = folder / "buffer" / name
-    length, episode = parse_name(file)[1], read_arrays(file)
-    faults = [Fault(f"buffer/{name}", *fault) for fault in episode_faults(episode, length, sizes)]
-    yield from faults
-    if not faults and (folder / "rewards" / name).exists():
-        rewards = f"rewards/{name}"
-        yield from _caught(folder, rewards, _reward_faults(folder, rewards, episode["reward"]))
-
-
-def _reward_faults(folder: Path, file: str, stored: np.ndarray) -> Iterator[Fault]:
-    """Yield the faults of recorded rewards beside the episode's `stored` ones."""
-    rewards, domain = read_arrays(folder / file), folder.parent.name
+def _reward_faults(file: Path, episode: Path) -> Iterator[RowFault]:
+    rewards, domain = read_arrays(file), file.parents[2].name
     tasks = list(envs.domain_tasks(domain))
     if set(rewards) != set(tasks):
-        yield Fault(file, None, f"must hold the tasks {tasks}, got {list(rewards)}")
-    else:
-        faults = reward_faults(rewards, stored, envs.primal_task(domain))
-        yield from (Fault(file, *fault) for fault in faults)
+        return iter([(None, f"must hold the tasks {tasks}, got {list(rewards)}")])
+    stored = read_arrays(episode, ["reward"])["reward"]
+    return reward_faults(rewards, stored, envs.primal_task(domain))
 
 
 def _name_faults(folder: Path, names: list[str]) -> Iterator[Fault]:

@@ -26,7 +26,6 @@ from belib.offline import LEARNERS
 from belib.replay import Replay
 from belib.streams import Streams
 from belib.training.collection import Collection, lockstep
-from belib.training.loop import fitting_threads
 
 Call = runs.Config | Sequence[runs.Config]
 
@@ -66,7 +65,7 @@ def estimate(*calls: Call, dataset_steps: int = 500_000) -> Cost:
 
 def _groups(call: Call) -> list[list[PretrainConfig]] | list[list[runs.Config]]:
     """Return the members of a call in groups that run in lockstep."""
-    configs = [call] if isinstance(call, runs.Config) else list(call)
+    configs = runs.listed(call)
     runs.check_members(configs)
     return lockstep([c for c in configs if isinstance(c, PretrainConfig)]) or [configs]
 
@@ -106,7 +105,7 @@ def _learner(configs: Sequence[runs.Config]) -> tuple[float, float, float]:
     elif agent_of(config.objective) is APT:  # all rewards of distances take as long
         same |= {"objective": "shannon", "alpha": 0.5, "q": 0.5, "label": ""}
     few = min(members, max(1, _TIMED // (config.batch_size * config.hidden_dim)))
-    with fitting_threads(configs):
+    with runs.fitting_threads(configs):
         update, act, parameters = _timed(replace(config, **same), few, torch.get_num_threads())
     growth = (members / few) ** 0.95
     rows = 1  # actions of a state

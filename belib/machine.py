@@ -1,4 +1,4 @@
-"""What a process finds and is told about its machine: device, exactness of products, memory."""
+"""What a process knows of its machine: device, exactness of products, threads, memory."""
 
 import ctypes
 import functools
@@ -13,16 +13,16 @@ import torch
 
 _SINGLE_PRECISION = 1e-5  # error of a product, over its largest entry; bfloat16 has 2e-3
 _BFLOAT16_PRECISION = 2e-2
-_WORTH_ROUNDING = 1.3  # so many times faster bfloat16 must be to be chosen
+_WORTH_ROUNDING = 1.3  # ratio of times from which bfloat16 is chosen
 
 
 def device() -> torch.device:
-    """A CUDA card where torch finds one, else the CPU; `CUDA_VISIBLE_DEVICES=` hides a card."""
+    """Return the GPU, if torch finds one, else the CPU; `CUDA_VISIBLE_DEVICES=` hides a GPU."""
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def processor() -> str:
-    """The model, as its maker calls it, or what the system says of it."""
+    """Return the processor's model, or what the system says of it."""
     file = Path("/proc/cpuinfo")
     lines = file.read_text().splitlines() if file.exists() else []
     models = (line.split(":")[1].strip() for line in lines if line.startswith("model name"))
@@ -31,16 +31,15 @@ def processor() -> str:
 
 @contextmanager
 def products(precision: str, where: torch.device | str = "cpu") -> Iterator[None]:
-    """Compute matrix products, and what follows from them, in a precision on the device `where`.
+    """Compute matrix products on the device `where` in `float32`, `tf32` or `bfloat16`.
 
-    `float32`, `bfloat16`, or `tf32`: factors of 10 binary digits on a card that has it. A CPU
-    computes float32 for it, so that a card's run can be read and continued anywhere.
-    Parameters stay in float32, and so do their gradients and optimisers. What torch is set to
-    otherwise is left as it was.
+    `tf32` rounds factors to 10 binary digits on a GPU and is float32 on a CPU, so that a GPU's run
+    can be continued anywhere. Parameters, gradients and optimisers stay in float32. torch's own
+    settings are left as they were.
     """
     kind, before = torch.device(where).type, torch.get_float32_matmul_precision()
-    on_card = "high" if precision == "tf32" else "highest"
-    torch.set_float32_matmul_precision(fastest_float32() if kind == "cpu" else on_card)
+    on_gpu = "high" if precision == "tf32" else "highest"
+    torch.set_float32_matmul_precision(fastest_float32() if kind == "cpu" else on_gpu)
     try:
         # Without autocast's cache, which would keep parameters as they were before a step.
         reduced = {"enabled": precision == "bfloat16", "cache_enabled": False}
@@ -52,10 +51,10 @@ def products(precision: str, where: torch.device | str = "cpu") -> Iterator[None
 
 @functools.cache
 def fastest_float32() -> str:
-    """torch's setting `medium` where this machine's products keep single precision with it.
+    """Return torch's setting `medium` where products keep single precision with it, or `highest`.
 
-    It hands products to oneDNN, which is twice as fast as MKL on some machines, and on others (with
-    AMX) rounds their factors to bfloat16. So it is tried, on numbers that need all digits.
+    `medium` uses oneDNN, which is twice as fast as MKL on some machines, and on others (with AMX)
+    rounds factors to bfloat16. So it is tried.
     """
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("medium")
@@ -68,7 +67,7 @@ def fastest_float32() -> str:
 def fastest_precision() -> str:
     """Return what an engine takes for `precision: auto`, measured once a process in about 50 ms.
 
-    `bfloat16` on cards that have it, and on CPUs where its products, conversions from float32
+    `bfloat16` on GPUs that have it, and on CPUs where its products, conversions from float32
     included, are right to its 8 binary digits and 1.3 times as fast as float32's; else `float32`.
     """
     if device().type == "cuda":
@@ -90,9 +89,8 @@ def fastest_precision() -> str:
 
 
 def _error_of_a_product() -> float:
-    """The largest error of a product as torch is set to, over the product's largest entry."""
-    generator = torch.Generator().manual_seed(0)
-    one, two = torch.randn(2, 256, 256, generator=generator)
+    """Return a product's largest error with torch's present settings, over its largest entry."""
+    one, two = torch.randn(2, 256, 256, generator=torch.Generator().manual_seed(0))
     exact = one.double() @ two.double()
     return float((one @ two - exact).abs().max() / exact.abs().max())
 
@@ -109,7 +107,7 @@ def threads(number: int) -> Iterator[None]:
 
 
 def threads_each(processes: int) -> int:
-    """Threads for each of some processes side by side: torch's own (`OMP_NUM_THREADS`), divided."""
+    """Return torch's number of threads (`OMP_NUM_THREADS`), divided among processes."""
     return max(1, torch.get_num_threads() // processes)
 
 

@@ -1,4 +1,4 @@
-"""Where things are, and how files are written so that none is ever found half-written."""
+"""Where things are, and how files are written whole or not at all."""
 
 import errno
 import fcntl
@@ -8,35 +8,32 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
 TEMPORARY = ".tmp"
-"""How the name of a file that is being written ends; it begins with a dot."""
+"""End of the name of a file that is being written; it begins with a dot."""
 
 _SOURCE = Path(__file__).resolve().parents[1]
 _INSTALLED = not (_SOURCE / "pyproject.toml").exists()
 
 ROOT = Path.cwd() if _INSTALLED else _SOURCE
-"""The project's folder, which relative paths mean: notebooks run in theirs, papermill elsewhere.
-Where only the package is installed, the folder in which Python started."""
+"""The project's folder, from which relative paths are taken wherever a notebook runs. Where only
+the package is installed: the folder in which Python started."""
 
 PARAMS = Path(__file__).with_name("params") if _INSTALLED else ROOT / "params"
-"""The YAML files of all scales, of which a wheel has a copy."""
+"""The YAML files of all scales; a wheel has a copy."""
 
 
 def resolve(path: str | Path) -> Path:
-    """`path`, taken from the project's folder where it is relative."""
+    """Return `path`, taken from the project's folder where it is relative."""
     return ROOT / os.path.expanduser(path)
 
 
 def writable_folder(path: str | Path) -> Path:
-    """Create the folder if needed and prove that a file can be written in it.
-
-    Raises OSError (PermissionError, NotADirectoryError, ...) that names the folder.
-    """
+    """Create the folder if needed; raise OSError, which names it, if it cannot be written in."""
     folder = resolve(path)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -50,9 +47,9 @@ def writable_folder(path: str | Path) -> Path:
 def write_atomic(path: Path, write: Callable[[BinaryIO], object]) -> None:
     """Let `write` fill a temporary file beside `path`, flush it to disk, then rename it to `path`.
 
-    A reader, or a crash at any moment, finds the old content or the new, never a part.
+    A reader, or a crash at any moment, meets the old content or the new, never a part.
 
-    Raises OSError that names the file where the disk is full or fails. Whatever is raised, the old
+    Raises OSError that names the file where the disk is full or fails. After any error the old
     content stays and the temporary file is removed; only a killed process leaves one.
     """
     temporary, before = path.with_name(f".{path.name}{TEMPORARY}"), sys.exception()
@@ -67,7 +64,11 @@ def write_atomic(path: Path, write: Callable[[BinaryIO], object]) -> None:
         cause = _disk_error(error, before)
         if cause is None:
             raise
-        raise _explained(cause, path) from error
+        advice = "It is as it was before"
+        if cause.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            advice += ": free space and run again, what is on disk is continued"
+        message = f"cannot write {path}: {cause.strerror or cause}. {advice}"
+        raise type(cause)(cause.errno, message) from error
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)
@@ -76,33 +77,24 @@ def write_atomic(path: Path, write: Callable[[BinaryIO], object]) -> None:
 
 
 def _disk_error(error: BaseException | None, before: BaseException | None) -> OSError | None:
-    """The OSError behind an exception (torch raises RuntimeError because of it), if there is one.
+    """Return the OSError behind an exception, if any: torch raises RuntimeError because of it.
 
-    `before` was being handled when the write began: it and what led to it are none of its causes.
+    `before` was being handled when the write began, so it is not a cause.
     """
     if not isinstance(error, Exception):
         return None
-    while error is not None and error is not before:
-        if isinstance(error, OSError):
-            return error
+    while error is not None and error is not before and not isinstance(error, OSError):
         error = error.__cause__ or error.__context__
-    return None
-
-
-def _explained(error: OSError, path: Path) -> OSError:
-    advice = "It is as it was before"
-    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        advice += ": free space and run again, what is on disk is continued"
-    return type(error)(error.errno, f"cannot write {path}: {error.strerror or error}. {advice}")
+    return error if isinstance(error, OSError) and error is not before else None
 
 
 def write_text(path: Path, text: str) -> None:
-    """`write_atomic` for text."""
+    """Write text as `write_atomic` does."""
     write_atomic(path, lambda file: file.write(text.encode()))
 
 
 def read_text(path: Path) -> str:
-    """The text of a file in UTF-8, without a byte order mark; ValueError that names any other."""
+    """Return the text of a UTF-8 file, without a byte order mark; ValueError names other files."""
     try:
         return path.read_text("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -110,41 +102,43 @@ def read_text(path: Path) -> str:
 
 
 def read_json(path: Path, keys: Iterable[str] = ()) -> dict[str, Any]:
-    """The object that a JSON file holds; ValueError that names a file of anything else.
-
-    Args:
-        path: the file.
-        keys: that the object must have.
-    """
+    """Return the object of a JSON file that has the `keys`; ValueError names any other file."""
     text = read_text(path)
     try:
-        found = json.loads(text)
+        values = json.loads(text)
     except ValueError as error:
         raise ValueError(f"{path} must hold JSON: {error}") from error
-    if not isinstance(found, dict):
-        raise ValueError(f"{path} must hold a JSON object, got {type(found).__name__}")
-    missing = [key for key in keys if key not in found]
+    if not isinstance(values, dict):
+        raise ValueError(f"{path} must hold a JSON object, got {type(values).__name__}")
+    missing = ", ".join(key for key in keys if key not in values)
     if missing:
-        raise ValueError(f"{path} must have {', '.join(missing)}, got {', '.join(found) or 'none'}")
-    return found
+        raise ValueError(f"{path} must have {missing}, got {', '.join(values) or 'none'}")
+    return values
 
 
 @contextmanager
 def locked(path: Path, *, wait: bool) -> Iterator[IO[str]]:
     """Hold the lock of a file, which is created, opened for text, and removed at the end.
 
-    The kernel keeps the lock (flock) and releases it when its holder dies in any way, so that a
-    file left by a killed process holds nothing. Network file systems that do not share locks
-    between hosts do not see holders on other hosts.
+    The kernel keeps the lock (flock) and releases it when its holder dies in any way. Network file
+    systems that do not share locks between hosts do not see holders on other hosts.
 
-    Args:
-        path: of the lock's file.
-        wait: for the holder to end; otherwise raises BlockingIOError with the file's text.
+    Where the file is locked already, `wait` for its holder to end, or raise BlockingIOError with
+    the file's text.
     """
-    file = _flocked(path, wait)
-    while not (path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat())):
+    while True:
+        file = open(path, "a+")  # noqa: SIM115
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError as error:
+            with file:
+                file.seek(0)
+                error.strerror = file.read()
+            raise
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(file.fileno()), path.stat()):
+                break
         file.close()  # its last holder has just removed it
-        file = _flocked(path, wait)
     with file:
         try:
             yield file
@@ -152,31 +146,16 @@ def locked(path: Path, *, wait: bool) -> Iterator[IO[str]]:
             path.unlink(missing_ok=True)
 
 
-def _flocked(path: Path, wait: bool) -> IO[str]:
-    file = open(path, "a+")  # noqa: SIM115, closed by the caller
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except OSError as error:
-        with file:
-            if isinstance(error, BlockingIOError):
-                file.seek(0)
-                error.strerror = file.read()
-            raise
-    return file
-
-
 def git_revision() -> str:
-    """The project's commit, 12 digits, `+` where files differ from it; `unknown` without git.
+    """Return the commit, 12 digits, `+` where files differ from it; `unknown` without git.
 
-    The version, `v0.1.0`, where only the package is installed.
+    Where only the package is installed, return its version, `v0.1.0`.
     """
     if _INSTALLED:
         return f"v{version('belib')}"
-    command = ["git", "-C", str(ROOT), "describe", "--always", "--abbrev=12", "--exclude=*"]
+    describe = ("describe", "--always", "--abbrev=12", "--exclude=*", "--dirty=+")
+    options = {"text": True, "timeout": 10, "stderr": subprocess.DEVNULL}
     try:
-        found = subprocess.run(
-            [*command, "--dirty=+"], capture_output=True, text=True, timeout=10, check=True
-        )
+        return subprocess.check_output(["git", "-C", ROOT, *describe], **options).strip()
     except (OSError, subprocess.SubprocessError):
         return "unknown"
-    return found.stdout.strip()

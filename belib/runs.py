@@ -1,21 +1,23 @@
-"""A run's folders: the configuration that made them, and the checkpoint that continues it.
+"""A run in folders: its configurations, its lock, its checkpoint, and the loop that advances it.
 
 Members trained in lockstep have a folder each. Their common checkpoint is in the first one's.
 """
 
 import os
 import platform
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import fields
 from pathlib import Path
 from pickle import UnpicklingError
-from typing import Any, NamedTuple
+from typing import Any, Protocol
 
 import torch
+from tqdm.auto import tqdm
 
-from belib import paths
+from belib import machine, paths
 from belib.config import OfflineConfig, PretrainConfig
 
 Config = PretrainConfig | OfflineConfig
@@ -26,167 +28,168 @@ FORMAT = 3
 CONFIG = "config.yaml"
 LOCK = ".lock"
 
+CHECKPOINT_SHARE = 0.02
+"""The largest share of a run's time that its checkpoints take."""
 
-def check_members(configs: Sequence[Config]) -> None:
-    """Members of one run may differ only in MEMBER_FIELDS; ValueError names the field otherwise."""
-    for config in configs:
-        for name in _differing(config, configs[0], ignore=config.MEMBER_FIELDS):
-            found = sorted({str(getattr(each, name)) for each in configs})
-            raise ValueError(f"members of one run must have the same {name}, got {found}")
+_WORTH_THREADS = 2**15  # numbers in a hidden layer's output, below which a thread is faster alone
 
-
-def check_folders(folders: Sequence[Path], configs: Sequence[Config]) -> None:
-    """Refuse folders that another configuration made; ValueError says which fields differ.
-
-    `num_steps` may differ: a larger one continues the run. `precision: auto` continues a run of any
-    precision, in the precision that it began with.
-    """
-    if len(set(folders)) < len(folders):
-        raise ValueError(f"members of one run need different folders, got {_names(folders)}")
-    for folder, config in zip(folders, configs, strict=True):
-        if not (folder / CONFIG).exists():
-            continue
-        found = type(config).from_yaml(folder / CONFIG)
-        free = ("num_steps", *(["precision"] if config.precision == "auto" else []))
-        names = _differing(found, config, ignore=free)
-        if names:
-            pairs = [f"{n}: {getattr(found, n)} there, {getattr(config, n)} here" for n in names]
-            raise ValueError(
-                f"{folder} was made with another configuration ({'; '.join(pairs)}). Choose "
-                "another runs_dir, or continue it with the configuration that it has"
-            )
+# At a terminal or in a notebook the bar moves; in a log it is one line, at the end.
+_IN_LOG = not sys.stderr.isatty() and "ipykernel" not in sys.modules
 
 
-def members(folder: Path) -> list[str]:
-    """The names of all members of the run whose checkpoint a folder has, none without one."""
-    file = folder / CHECKPOINT
-    return _read(file)["members"] if file.exists() else []
+class Work(Protocol):
+    """What a stage gives to the loop. A state has tensors and plain values only."""
 
+    step: int
 
-def pending(folders: Sequence[Path], finished: Sequence[bool]) -> list[Path]:
-    """Of a group's folders those whose runs are to go on, all members of a begun run together.
-
-    A run that was killed while it wrote its last tables, the first member's last of all, continues
-    with all of its members.
-    """
-    left = [folder for folder, done in zip(folders, finished, strict=True) if not done]
-    begun = members(left[0]) if left else []
-    return [folder for folder in folders if folder in left or folder.name in begun]
-
-
-def checkpoint(folder: Path) -> dict[str, Any]:
-    """The checkpoint of the run that a member's folder belongs to; the first member has it.
-
-    Raises ValueError where there is none beside the folder.
-    """
-    others = sorted(folder.parent.glob(f"*/{CHECKPOINT}"))
-    for file in (folder / CHECKPOINT, *others):
-        if file.exists():
-            state = _read(file)
-            if folder.name in state["members"]:
-                return state
-    raise ValueError(f"{folder.parent} must hold a checkpoint with {folder.name}, got none")
-
-
-def checkpoints(folders: Sequence[Path]) -> Iterator[dict[str, Any]]:
-    """The checkpoints of the runs that folders beside each other belong to, each read once."""
-    names = set(_names(folders))
-    for file in sorted({f for folder in folders for f in folder.parent.glob(f"*/{CHECKPOINT}")}):
-        state = _read(file)
-        if names.intersection(state["members"]):
-            yield state
-
-
-def open_folders(folders: Sequence[Path], configs: Sequence[Config]) -> dict[str, Any] | None:
-    """Make checked folders ready for a run of `configs`; its checkpoint, or None where it begins.
-
-    Raises OSError where a folder cannot be written, ValueError where the run had other members or
-    is beyond the config's `num_steps`.
-    """
-    file = folders[0] / CHECKPOINT
-    state = _read(file) if file.exists() else None
-    there = state["members"] if state else "unknown"
-    for folder in folders:
-        made = (*folder.glob("*/*.npz"), *folder.glob("results.csv"))
-        begun = (folder / CONFIG).exists() and any(made)
-        if there != _names(folders) and (state or begun):
-            raise ValueError(
-                f"{folder} is part of a run with other members, or its checkpoint was removed "
-                f"(members there: {there}, here: {_names(folders)}). Continue that run with its "
-                "own members, or choose another runs_dir"
-            )
-    if state and state["step"] > configs[0].num_steps:
-        raise ValueError(
-            f"num_steps must be at least {state['step']}, which {folders[0]} has reached, got "
-            f"{configs[0].num_steps}"
-        )
-    for folder, config in zip(folders, configs, strict=True):
-        paths.writable_folder(folder)
-        paths.write_text(folder / CONFIG, config.to_yaml())
-    return state
-
-
-class Saved(NamedTuple):
-    """What a checkpoint cost."""
-
-    size: int
-    """Bytes on disk."""
-    seconds: float
-
-
-def save_checkpoint(folders: Sequence[Path], state: dict[str, Any]) -> Saved:
-    """Replace the run's checkpoint by `state`, of tensors and plain values; says what it cost."""
-    begin, file = time.monotonic(), folders[0] / CHECKPOINT
-    state = _on_cpu({**state, "members": _names(folders), "format": FORMAT})
-    paths.write_atomic(file, lambda opened: torch.save(state, opened))
-    return Saved(file.stat().st_size, time.monotonic() - begin)
-
-
-def _on_cpu(state: Any) -> Any:
-    """A state with all of its tensors on the CPU, so that it can be read where there is no card."""
-    if isinstance(state, dict):
-        return {key: _on_cpu(value) for key, value in state.items()}
-    if isinstance(state, list):
-        return [_on_cpu(value) for value in state]
-    return state.cpu() if isinstance(state, torch.Tensor) else state
+    @property
+    def name(self) -> str: ...
+    def advance(self) -> None: ...
+    def state(self) -> dict[str, Any]: ...
+    def restore(self, state: dict[str, Any]) -> None: ...
+    def write_tables(self) -> None: ...
+    def postfix(self) -> dict[str, float]: ...
 
 
 class InUseError(RuntimeError):
     """Another process works in a run's folder; the message has its id and host."""
 
 
-@contextmanager
-def locked(folders: Sequence[Path]) -> Iterator[None]:
-    """Keep other processes out of the folders of a run, which are created if needed.
+def listed(configs: Config | Sequence[Config]) -> list[Any]:
+    """Return one config or several as a list."""
+    return [configs] if isinstance(configs, Config) else list(configs)
 
-    A killed process holds nothing (see `paths.locked`), so that no lock ever has to be removed.
 
-    Raises InUseError where another run, here or in another process, is in one of the folders.
+def check_members(configs: Sequence[Config]) -> None:
+    """Raise ValueError where members of one run differ in other fields than MEMBER_FIELDS."""
+    for config in configs:
+        for name in _differing(config, configs[0], ignore=config.MEMBER_FIELDS):
+            values = sorted({str(getattr(member, name)) for member in configs})
+            raise ValueError(f"members of one run must have the same {name}, got {values}")
+
+
+def check_folders(folders: Sequence[Path], configs: Sequence[Config]) -> None:
+    """Raise ValueError, with the fields that differ, for folders that another configuration made.
+
+    `num_steps` may differ: a larger one continues the run. `precision: auto` continues a run of any
+    precision, in the precision that it began with.
     """
-    with ExitStack() as stack:
-        for folder in sorted(set(folders)):
-            file = paths.writable_folder(folder) / LOCK
-            try:
-                opened = stack.enter_context(paths.locked(file, wait=False))
-            except BlockingIOError as error:
-                raise InUseError(
-                    f"{folder} is in use by {error.strerror or 'a process that is just starting'}: "
-                    "wait for it, end it, or choose another runs_dir"
-                ) from None
-            opened.truncate(0)
-            opened.write(f"process {os.getpid()} on {platform.node()}")
-            opened.flush()
-        yield
+    if len(set(folders)) < len(folders):
+        names = [folder.name for folder in folders]
+        raise ValueError(f"members of one run need different folders, got {names}")
+    for folder, config in zip(folders, configs, strict=True):
+        if not (folder / CONFIG).exists():
+            continue
+        old = type(config).from_yaml(folder / CONFIG)
+        free = ("num_steps", *(["precision"] if config.precision == "auto" else []))
+        names = _differing(old, config, ignore=free)
+        if names:
+            pairs = [f"{n}: {getattr(old, n)} there, {getattr(config, n)} here" for n in names]
+            raise ValueError(
+                f"{folder} was made with another configuration ({'; '.join(pairs)}). Choose "
+                "another runs_dir, or continue it with the configuration that it has"
+            )
 
 
-def _read(file: Path) -> dict[str, Any]:
-    """A checkpoint; ValueError that names a file of anything else."""
+def _differing(one: Config, other: Config, *, ignore: Sequence[str]) -> list[str]:
+    """Return the fields in which two configs differ, without those that neither uses."""
+    unused = set(one.unused_fields) & set(other.unused_fields)
+    names = [item.name for item in fields(one) if item.name not in {*ignore, *unused}]
+    return [name for name in names if getattr(one, name) != getattr(other, name)]
+
+
+class Run:
+    """Members' configs and folders, the first of which holds the checkpoint."""
+
+    def __init__(self, configs: Sequence[Config], folders: Sequence[Path]):
+        self.configs, self.folders = list(configs), list(folders)
+        self.names = [folder.name for folder in folders]
+
+    def advance(self, work: Work, *, checkpoint_minutes: float, progress: bool, wait: bool) -> None:
+        """Continue `work` from the checkpoint, if there is one, and advance it to `num_steps`.
+
+        A checkpoint is written every `checkpoint_minutes`, less often where that would take more
+        than `CHECKPOINT_SHARE` of the time, and at the end. Other processes are kept out of the
+        folders (see `locked`).
+        """
+        with locked(self.folders, wait=wait), fitting_threads(self.configs):
+            state = self.open()
+            if state is None:
+                self.save(work)  # without it, a run killed early would not be known as this one
+            else:
+                with restoring(self.folders[0]):
+                    work.restore(state)
+                print(f"{work.name}: continued from step {work.step}")
+            total, every = self.configs[0].num_steps, 1e9 if _IN_LOG else 0.5
+            options = {"unit": " steps", "mininterval": every, "disable": not progress}
+            with tqdm(total=total, initial=work.step, desc=work.name, **options) as bar:
+                self._advance(work, bar, 60 * checkpoint_minutes)
+            self.save(work)
+
+    def _advance(self, work: Work, bar: tqdm, interval: float) -> None:
+        """Do all steps, with checkpoints at least `interval` seconds apart."""
+        saved = shown = time.monotonic()
+        wait = interval
+        while work.step < self.configs[0].num_steps:
+            work.advance()
+            bar.update()
+            now = time.monotonic()
+            if now - shown > 2 or work.step == self.configs[0].num_steps:
+                shown = now
+                bar.set_postfix(work.postfix(), refresh=False)
+            if now - saved > wait:
+                wait = max(interval, self.save(work) / CHECKPOINT_SHARE)
+                saved = time.monotonic()
+
+    def open(self) -> dict[str, Any] | None:
+        """Write the configs into the folders; return the checkpoint, None where the run begins.
+
+        Raises OSError for a folder that cannot be written, ValueError where the run had other
+        members or is beyond the config's `num_steps`.
+        """
+        state = checkpoint_in(self.folders[0])
+        there = state["members"] if state else "unknown"
+        for folder in self.folders:
+            tables = (*folder.glob("*/*.npz"), *folder.glob("results.csv"))
+            begun = (folder / CONFIG).exists() and any(tables)
+            if there != self.names and (state or begun):
+                raise ValueError(
+                    f"{folder} is part of a run with other members, or its checkpoint was removed "
+                    f"(members there: {there}, here: {self.names}). Continue that run with its "
+                    "own members, or choose another runs_dir"
+                )
+        num_steps = self.configs[0].num_steps
+        if state and state["step"] > num_steps:
+            least = f"{state['step']}, which {self.folders[0]} has reached"
+            raise ValueError(f"num_steps must be at least {least}, got {num_steps}")
+        for folder, config in zip(self.folders, self.configs, strict=True):
+            paths.writable_folder(folder)
+            paths.write_text(folder / CONFIG, config.to_yaml())
+        return state
+
+    def save(self, work: Work) -> float:
+        """Replace the checkpoint, then the tables; return the seconds that it took."""
+        begun = time.monotonic()
+        state = {**work.state(), "members": self.names, "format": FORMAT}
+        paths.write_atomic(self.folders[0] / CHECKPOINT, lambda file: torch.save(state, file))
+        work.write_tables()
+        return time.monotonic() - begun
+
+
+def checkpoint_in(folder: Path) -> dict[str, Any] | None:
+    """Return the checkpoint that lies in a folder, None without one.
+
+    Raises ValueError that names a file of anything else, and one of another format.
+    """
+    file = folder / CHECKPOINT
+    if not file.exists():
+        return None
     errors = (OSError, RuntimeError, ValueError, TypeError, LookupError, EOFError, UnpicklingError)
     try:
         state = torch.load(file, map_location="cpu", weights_only=True)
     except errors as error:
-        found = type(error).__name__
-        raise ValueError(f"{file} must be a checkpoint, it is damaged: {found}") from error
+        kind = type(error).__name__
+        raise ValueError(f"{file} must be a checkpoint, it is damaged: {kind}") from error
     kinds = {"members": list, "step": int}
     if not isinstance(state, dict) or any(type(state.get(key)) is not kinds[key] for key in kinds):
         raise ValueError(f"{file} must be a run's checkpoint with its members and step")
@@ -196,6 +199,17 @@ def _read(file: Path) -> dict[str, Any]:
             "continue the run with the version of belib that began it, or choose another runs_dir"
         )
     return state
+
+
+def checkpoints(folders: Sequence[Path]) -> Iterator[dict[str, Any]]:
+    """Yield the checkpoints of the runs that folders beside each other belong to, each once."""
+    names = {folder.name for folder in folders}
+    for place in sorted(
+        {file.parent for f in folders for file in f.parent.glob(f"*/{CHECKPOINT}")}
+    ):
+        state = checkpoint_in(place)
+        if state and names.intersection(state["members"]):
+            yield state
 
 
 @contextmanager
@@ -208,12 +222,43 @@ def restoring(folder: Path) -> Iterator[None]:
         raise ValueError(f"{file} must hold the state of this run, got {error!r}") from error
 
 
-def _names(folders: Sequence[Path]) -> list[str]:
-    return [folder.name for folder in folders]
+@contextmanager
+def locked(folders: Sequence[Path], *, wait: bool = False) -> Iterator[None]:
+    """Keep other processes out of the folders of a run, which are created if needed.
+
+    A killed process holds nothing (see `paths.locked`), so that no lock ever has to be removed.
+
+    Args:
+        folders: of the run.
+        wait: for a run, here or in another process, that is in one of the folders; otherwise
+            raises InUseError.
+    """
+    with ExitStack() as stack:
+        for folder in sorted(set(folders)):
+            file = paths.writable_folder(folder) / LOCK
+            try:
+                opened = stack.enter_context(paths.locked(file, wait=False))
+            except BlockingIOError as error:
+                holder = error.strerror or "a process that is just starting"
+                message = f"{folder} is in use by {holder}: "
+                if not wait:
+                    advice = "wait for it, end it, or choose another runs_dir"
+                    raise InUseError(message + advice) from None
+                print(message + "waiting for it", flush=True)
+                opened = stack.enter_context(paths.locked(file, wait=True))
+            opened.truncate(0)
+            opened.write(f"process {os.getpid()} on {platform.node()}")
+            opened.flush()
+        yield
 
 
-def _differing(one: Config, other: Config, *, ignore: Sequence[str]) -> list[str]:
-    """The fields in which two configs differ, but for what neither of them uses."""
-    unused = set(one.unused_fields) & set(other.unused_fields)
-    names = [item.name for item in fields(one) if item.name not in {*ignore, *unused}]
-    return [name for name in names if getattr(one, name) != getattr(other, name)]
+@contextmanager
+def fitting_threads(configs: Sequence[Config]) -> Iterator[None]:
+    """Use one thread for small networks, torch's own number for others.
+
+    Where another process is busy, a second thread waits for a core so long that everything takes 5
+    times as long.
+    """
+    small = len(configs) * configs[0].batch_size * configs[0].hidden_dim < _WORTH_THREADS
+    with machine.threads(1 if small else torch.get_num_threads()):
+        yield

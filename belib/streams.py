@@ -15,7 +15,7 @@ Distribution = Callable[..., Tensor]
 
 
 def derive_seed(seed: int, *purpose: str | int) -> int:
-    """A 63-bit seed for one purpose of a run, unrelated to the seeds for other purposes.
+    """Return a 63-bit seed for one purpose of a run, unrelated to the seeds for other purposes.
 
     Raises ValueError for a seed that is no whole number from 0 on; it may be of any size.
     """
@@ -28,8 +28,8 @@ def derive_seed(seed: int, *purpose: str | int) -> int:
 class Streams(nn.Module):
     """M independent generators, so that a member draws the same alone or beside others.
 
-    They live on the CPU, and so does their state, wherever the numbers are needed. `to` says where
-    `normal` and `uniform` put their numbers; draws differ between devices.
+    The generators and their state are on the CPU. `to` sets the device of `normal` and `uniform`;
+    draws differ between kinds of devices.
 
     Args:
         seeds: one seed a member.
@@ -38,9 +38,7 @@ class Streams(nn.Module):
 
     def __init__(self, seeds: Sequence[int], purpose: str):
         super().__init__()
-        self.generators = [
-            torch.Generator().manual_seed(derive_seed(seed, purpose)) for seed in seeds
-        ]
+        self.generators = [torch.Generator().manual_seed(derive_seed(s, purpose)) for s in seeds]
         self.tape: Tape | None = None
         self.register_buffer("_place", torch.empty(0), persistent=False)
 
@@ -53,31 +51,29 @@ class Streams(nn.Module):
         return cast(Tensor, self._place).device
 
     def normal(self, *shape: int) -> Tensor:
-        """Standard normal numbers, (M, *shape)."""
+        """Return standard normal numbers, (M, *shape)."""
         return self._numbers(Tensor.normal_, shape)
 
     def uniform(self, *shape: int) -> Tensor:
-        """Uniform numbers in [-1, 1), the range of actions, (M, *shape)."""
+        """Return uniform numbers in [-1, 1), the range of actions, (M, *shape)."""
         return self._numbers(Tensor.uniform_, shape) * 2 - 1
 
     def integers(self, highs: Sequence[int], *shape: int) -> Tensor:
-        """Integers in [0, high), with a `high` of its own for each member, (M, *shape)."""
+        """Return integers in [0, high), with a `high` for each member, (M, *shape)."""
         pairs = zip(highs, self.generators, strict=True)
         return torch.stack([torch.randint(high, shape, generator=g) for high, g in pairs])
 
     def _numbers(self, distribution: Distribution, shape: tuple[int, ...]) -> Tensor:
         if self.tape is not None:
             return self.tape.read(distribution, shape)
-        empty = torch.empty(len(self), *shape, device=self.device)
-        return self.fill(empty, distribution)
+        return self.fill(torch.empty(len(self), *shape, device=self.device), distribution)
 
     def fill(self, numbers: Tensor, distribution: Distribution) -> Tensor:
-        """Draw all of (M, ...) anew; elsewhere than on the CPU, from seeds drawn on the CPU."""
-        card = None if numbers.device.type == "cpu" else torch.Generator(numbers.device)
+        """Fill (M, ...) with new draws; on a GPU, from seeds drawn on the CPU."""
+        gpu = None if numbers.device.type == "cpu" else torch.Generator(numbers.device)
         for row, generator in zip(numbers, self.generators, strict=True):
-            if card is not None:
-                seed = int(torch.randint(2**62, (), generator=generator))
-                generator = card.manual_seed(seed)
+            if gpu is not None:
+                generator = gpu.manual_seed(int(torch.randint(2**62, (), generator=generator)))
             distribution(row, generator=generator)
         return numbers
 
@@ -92,12 +88,11 @@ class Streams(nn.Module):
 
 
 class Tape:
-    """The numbers of one step, drawn before it and always at the same place in memory.
+    """The numbers of one step, drawn before it into memory that stays in place.
 
-    A step that is repeated as a CUDA graph cannot draw: it reads what is here. Within `with tape:`
-    streams read from it. The first step finds it empty and so records what a step needs; before
-    each later one, `draw` draws that in the same order, so that a step meets the numbers that it
-    would have drawn itself.
+    A CUDA graph cannot draw: it reads these numbers. Within `with tape:` streams read from it. The
+    first step records which numbers a step needs. Before each later step, `draw` draws them in the
+    same order, so a step meets the numbers that it would have drawn itself.
     """
 
     def __init__(self, streams: Streams):
@@ -106,20 +101,20 @@ class Tape:
         self._position = 0
 
     def draw(self) -> None:
-        """The next step's numbers."""
+        """Draw the next step's numbers."""
         for distribution, numbers in self._recorded:
             self.streams.fill(numbers, distribution)
 
     def read(self, distribution: Distribution, shape: tuple[int, ...]) -> Tensor:
-        """The step's next numbers (M, *shape); RuntimeError where earlier steps read others."""
+        """Return the step's next numbers (M, *shape); RuntimeError where earlier steps differ."""
         if self._position == len(self._recorded):
             numbers = torch.empty(len(self.streams), *shape, device=self.streams.device)
             self._recorded.append((distribution, self.streams.fill(numbers, distribution)))
-        known, numbers = self._recorded[self._position]
+        before, numbers = self._recorded[self._position]
         self._position += 1
-        if known is not distribution or numbers.shape[1:] != shape:
-            found = tuple(numbers.shape[1:])
-            raise RuntimeError(f"a step must draw the same shapes each time, got {shape}: {found}")
+        old = tuple(numbers.shape[1:])
+        if before is not distribution or old != shape:
+            raise RuntimeError(f"a step must draw the same shapes each time, got {shape}: {old}")
         return numbers
 
     def __enter__(self) -> Self:

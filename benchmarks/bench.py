@@ -71,7 +71,7 @@ def collection_row(sizes: Sizes) -> dict:
     with tempfile.TemporaryDirectory() as folder:
         collection = Collection([config], [Path(folder)])
         for name in ("update", "act"):
-            setattr(collection.agent, name, timed(getattr(collection.agent, name), inside))
+            setattr(collection.learner, name, timed(getattr(collection.learner, name), inside))
         for _ in range(config.random_steps):
             collection.advance()
         inside.clear()

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 
 from belib import engine, machine
 from belib.agents import APT, agent_of
-from belib.config import OfflineConfig, PretrainConfig, paper_grid
+from belib.config import OfflineConfig, PretrainConfig, expand, read_grid
 from belib.cost import environment_seconds, practice
 from belib.offline import LEARNERS
 from belib.paths import ROOT, git_revision, write_text
@@ -149,8 +149,10 @@ def collection_row(device: torch.device, members: int, seconds: float, **sizes: 
 def grid_rows(table: pd.DataFrame) -> Iterator[dict]:
     """Hours of each part of the paper's grid, from ms of an update, of acting, of steps here."""
     measured = table[(table["what"] == "update") & (table["precision"] == "bfloat16")]
+    lines = read_grid("paper")["datasets"]
+    datasets = [config for line in lines for config in expand(line, PretrainConfig())]
     for domain in DOMAINS:
-        configs = [c for c in paper_grid("paper", domain=domain) if c.objective != "random"]
+        configs = [c for c in datasets if c.domain == domain and c.objective != "random"]
         own = measured[measured["domain"] == domain]
         _, collect, play = (1e3 * seconds for seconds in environment_seconds(domain))
         groups = {(agent_of(c.objective), c.num_steps): [] for c in configs}

@@ -9,8 +9,7 @@ import pytest
 import torch
 
 from belib import datasets, envs, results
-from belib.config import PretrainConfig
-from belib.training import online, pretrain
+from belib.training import evaluation, pretrain
 from belib.training.collection import Collection
 
 
@@ -28,32 +27,30 @@ def test_one_call_collects_for_all_objectives(small_pretrain, tmp_path, capsys):
     assert all(datasets.load(folder).steps == 1000 for folder in folders)
     assert [(folder / "checkpoint.pt").exists() for folder in folders] == [1, 1, 1, 0, 1]
     pretrain(configs, runs_dir=tmp_path)
-    assert capsys.readouterr().out.count("finished already") == 5
-
-
-def test_parameters_of_other_objectives_make_no_other_dataset(small_pretrain, tmp_path, capsys):
-    config = small_pretrain(objective="random", num_steps=1100, alpha=0.5)
-    pretrain(config, runs_dir=tmp_path, progress=False)
-    pretrain(replace(config, alpha=2.0, q=3.0), runs_dir=tmp_path, progress=False)
-    assert "random-s0: finished already" in capsys.readouterr().out
-    with pytest.raises(ValueError, match="k: 3 there, 2 here"):
-        pretrain(replace(config, k=2), runs_dir=tmp_path)
+    assert capsys.readouterr().out.count("members finished already") == 4  # groups
 
 
 def test_what_is_finished_is_left_out_of_a_later_call(small_pretrain, tmp_path, capsys):
+    """A parameter that an objective does not use makes no other dataset; members end together."""
     first, second = (small_pretrain(objective=o, num_steps=1100) for o in ("shannon", "renyi"))
     pretrain(first, runs_dir=tmp_path, progress=False)
+    pretrain(replace(first, alpha=2.0, q=3.0), runs_dir=tmp_path, progress=False)
+    assert "shannon-s0" in capsys.readouterr().out
+    with pytest.raises(ValueError, match="k: 3 there, 2 here"):
+        pretrain(replace(first, k=2), runs_dir=tmp_path)
     folders = pretrain([first, second], runs_dir=tmp_path, progress=False)
-    assert "shannon-s0: finished already" in capsys.readouterr().out
+    assert "members finished already" in capsys.readouterr().out
+    (folders[1] / "card.json").unlink()  # as if killed among the cards
+    pretrain([first, second], runs_dir=tmp_path, progress=False)
     assert datasets.read_card(folders[1])["steps"] == 1000
 
 
-def test_a_run_killed_among_its_cards_writes_the_others(small_pretrain, tmp_path):
-    configs = [small_pretrain(objective=o, num_steps=1100) for o in ("shannon", "renyi")]
-    folders = pretrain(configs, runs_dir=tmp_path, progress=False)
-    (folders[0] / "card.json").unlink()
-    pretrain(configs, runs_dir=tmp_path, progress=False)
-    assert datasets.read_card(folders[0])["steps"] == 1000
+def check_continues(work, number=50):
+    """The next batch of a collection is that of one which continues from its state."""
+    again = Collection(work.configs, work.folders)
+    again.restore(work.state())
+    one, two = (w.replay.sample(number, w.engine.draws) for w in (work, again))
+    assert all(torch.equal(a, b) for a, b in zip(one, two, strict=True))
 
 
 def test_smm_keeps_a_skill_an_episode_and_shows_it_to_the_agent(small_pretrain, tmp_path):
@@ -143,17 +140,19 @@ def test_terminals_are_stored_as_they_are_and_learnt_by_convention(
     config = small_pretrain(objective="rnd", num_steps=60, convention=convention)
     folder = tmp_path / "walker" / "data"
     work = Collection([config], [folder])
+    counts = []
     for _ in range(60):
         work.advance()
+        counts.append(int(work.replay.count[0]))
+    # urlb replays finished episodes only; one of 20 steps has 18 starts of 3 steps
+    assert [counts[n - 1] for n in (19, 20, 30)] == {1.0: [0, 18, 18], 0.0: [17, 18, 26]}[
+        at_the_end
+    ]
     for file in sorted((folder / "buffer").glob("*.npz")):
         assert datasets.read_episode(file)["discount"].ravel().tolist() == [1.0] * 20 + [0.0]
     learnt = set(work.replay.sample(500, work.engine.draws).discount.ravel().tolist())
     assert learnt == {np.float32(0.99**3), np.float32(at_the_end * 0.99**3)}
-    state = work.state()
-    again = Collection([config], [folder])
-    again.restore(state)
-    one, two = (w.replay.sample(50, w.engine.draws) for w in (work, again))
-    assert all(torch.equal(a, b) for a, b in zip(one, two, strict=True))
+    check_continues(work, 50)
 
 
 def test_a_small_memory_continues_from_its_last_rows_alone(small_pretrain, tmp_path):
@@ -166,10 +165,7 @@ def test_a_small_memory_continues_from_its_last_rows_alone(small_pretrain, tmp_p
         work.advance()
     for number in (0, 1):  # what no longer fits is not even read
         next(folder.glob(f"buffer/episode_{number:06d}*")).write_bytes(b"")
-    again = Collection([config], [folder])
-    again.restore(work.state())
-    one, two = (w.replay.sample(500, w.engine.draws) for w in (work, again))
-    assert all(torch.equal(a, b) for a, b in zip(one, two, strict=True))
+    check_continues(work, 500)
 
 
 def test_the_online_reference_learns_the_tasks_reward(small_pretrain, tmp_path):
@@ -180,19 +176,16 @@ def test_the_online_reference_learns_the_tasks_reward(small_pretrain, tmp_path):
     paid = []
     for _ in range(1500):
         work.advance()
-        paid.append(work.recorders[0].rows[-1][-1][2])  # walker_run
+        paid.append(work.rows[0][-1][-1][2])  # walker_run
     assert work.replay._rows[:, -2].max() == np.float32(max(paid))
     stored = next(datasets.load(folder).episodes())["reward"][:, 0]
     stand = np.load(next(folder.glob("rewards/*.npz")))["walker_stand"]
     np.testing.assert_array_equal(stored, stand.astype(np.float32))  # the file's stays the same
-    again = Collection([config], [folder])
-    again.restore(work.state())
-    one, two = (w.replay.sample(500, w.engine.draws) for w in (work, again))
-    assert all(torch.equal(a, b) for a, b in zip(one, two, strict=True))
+    check_continues(work, 500)
 
 
 def test_tasks_are_learnt_online_in_lockstep_and_found_again(small_pretrain, tmp_path, monkeypatch):
-    monkeypatch.setattr(online, "EPISODES", 1)
+    monkeypatch.setattr(evaluation, "ONLINE_EPISODES", 1)
     sizes = {"objective": "task", "num_steps": 1200, "random_steps": 1000}
     configs = [small_pretrain(task=f"walker_{task}", **sizes) for task in ("run", "stand")]
     folders = pretrain(configs, runs_dir=tmp_path, progress=False)
@@ -204,22 +197,9 @@ def test_tasks_are_learnt_online_in_lockstep_and_found_again(small_pretrain, tmp
     assert results.online(tmp_path, "test") == pytest.approx(returns)
     assert results.online(tmp_path, "paper") == {}
     assert results.online(tmp_path / "elsewhere", "test") == {}
-    state = torch.load(tmp_path / "datasets/walker/task-walker_run-s0/checkpoint.pt")
-    assert state["members"] == ["task-walker_run-s0", "task-walker_stand-s0"]
-
-
-def test_a_task_goes_with_its_objective_and_domain(small_pretrain, tmp_path):
-    with pytest.raises(ValueError, match="task must be given for the objective task, and for no"):
-        PretrainConfig(task="walker_run")
     wrong = small_pretrain(objective="task", task="quadruped_run")
     with pytest.raises(ValueError, match=r"task must be one of walker_stand, .*'quadruped_run'"):
         pretrain(wrong, runs_dir=tmp_path)
-
-
-def test_labels_tell_datasets_apart():
-    assert PretrainConfig(objective="shannon", label="long").dataset == "shannon-long-s0"
-    with pytest.raises(ValueError, match="label must be letters and digits"):
-        PretrainConfig(label="a/b")
 
 
 @pytest.mark.parametrize(
@@ -240,14 +220,3 @@ def test_other_domains_collect_with_every_agent(small_pretrain, tmp_path, domain
 def test_urlbs_own_environments_are_named_as_such(name):
     with pytest.raises(ValueError, match="one of URLB's own"):
         (envs.split_task if "_" in name else envs.primal_task)(name)
-
-
-@pytest.mark.parametrize(("convention", "counts"), [("urlb", [0, 998]), ("corrected", [898, 1096])])
-def test_urlb_replays_finished_episodes_only(convention, counts, small_pretrain, tmp_path):
-    """An episode of 1,000 steps has 998 starts of transitions over 3 steps, 100 steps have 98."""
-    config = small_pretrain(objective="random", num_steps=1100, convention=convention)
-    work, seen = Collection([config], [tmp_path / "walker" / "data"]), {}
-    while work.step < 1100:
-        work.advance()
-        seen[work.step] = int(work.replay.count[0])
-    assert [seen[900], seen[1100]] == counts

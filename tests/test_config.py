@@ -12,12 +12,11 @@ from belib.config import (
     OfflineConfig,
     PretrainConfig,
     check_parameters,
-    paper_grid,
+    expand,
     read_yaml,
     scales,
 )
 from belib.config.checks import check_type
-from belib.config.settings import expand
 from belib.figures.style import ALPHAS, QS
 
 STAGES = (PretrainConfig, OfflineConfig)
@@ -76,6 +75,8 @@ def test_every_field_says_what_it_means_and_whence_it_comes(stage):
         ({"stddev": math.inf}, "stddev must be at least 0 and finite, got inf"),
         ({"tau": math.nan}, "tau must be above 0, at most 1 and finite, got nan"),
         ({"replay_capacity": 3}, "replay_capacity must exceed n_step = 3, got 3"),
+        ({"label": "a/b"}, "label must be letters and digits"),
+        ({"task": "walker_run"}, "task must be given for the objective task, and for no"),
     ],
 )
 def test_values_that_break_a_rule(values, message):
@@ -109,15 +110,6 @@ def test_every_number_is_refused_or_is_a_plain_one(stage, tmp_path):
             file.write_text(config.to_yaml())
             assert getattr(stage.from_yaml(file), name) == value
             assert type(getattr(config, name)) is (float if name in floats else int)
-
-
-def test_settings_may_come_from_numpy(tmp_path):
-    for seed in np.arange(2):
-        assert PretrainConfig(seed=seed).to_yaml() == PretrainConfig(seed=int(seed)).to_yaml()
-    config = OfflineConfig(soft_backup=np.True_, task=np.str_("walker_run"), seed=2**63 - 1)
-    assert config == OfflineConfig(soft_backup=True, task="walker_run", seed=2**63 - 1)
-    assert type(config.soft_backup) is bool
-    assert type(config.task) is str
 
 
 @pytest.mark.parametrize(
@@ -171,22 +163,11 @@ def test_a_params_file_is_named_with_its_fault(tmp_path, monkeypatch):
             PretrainConfig.at_scale("own")
 
 
-def test_unknown_names_are_refused_with_the_nearest():
-    with pytest.raises(TypeError, match="no field 'alhpa' \\(nearest: 'alpha'\\)"):
-        PretrainConfig.from_dict({"alhpa": 0.5})
-
-
 @pytest.mark.parametrize("stage", STAGES)
 def test_yaml_round_trip(stage, tmp_path):
     config = stage(seed=3, learning_rate=3e-5)
     (tmp_path / "config.yaml").write_text(config.to_yaml())
     assert stage.from_yaml(tmp_path / "config.yaml") == config
-
-
-def test_yaml_number_that_yaml_reads_as_text(tmp_path):
-    (tmp_path / "config.yaml").write_text("learning_rate: 1e-4\n")
-    with pytest.raises(TypeError, match=r"learning_rate should be float, .* write 1\.0e-4"):
-        PretrainConfig.from_yaml(tmp_path / "config.yaml")
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -200,32 +181,28 @@ def test_scales_are_the_files_and_hold_differences_only(stage):
     assert stage.at_scale("paper") == default
 
 
-def test_laptop_keeps_the_representation_that_prelecs_beta_is_conditioned_on():
-    assert PretrainConfig.at_scale("laptop").representation_dim == 512
-
-
 def test_overrides_that_are_none_leave_the_scales_value():
     config = PretrainConfig.at_scale("smoke", alpha=0.7, num_steps=None)
     assert config.alpha == 0.7
     assert config.num_steps == PretrainConfig.at_scale("smoke").num_steps
-
-
-def test_unknown_scale():
     with pytest.raises(ValueError, match=r"scale must be one of .*smoke.*, got 'huge'"):
         PretrainConfig.at_scale("huge")
 
 
-@pytest.mark.parametrize(
-    ("objective", "name"),
-    [("behavioral", "behavioral-0.5-s2"), ("renyi", "renyi-3-s2"), ("shannon", "shannon-s2")],
-)
-def test_dataset_names(objective, name):
-    assert PretrainConfig(objective=objective, q=3, seed=2).dataset == name
+def test_folders_follow_from_the_config(tmp_path):
+    collected, learnt = PretrainConfig(seed=2), OfflineConfig(algorithm="cql", soft_backup=True)
+    assert collected.folder(tmp_path) == tmp_path / "datasets/walker/behavioral-0.5-s2"
+    assert learnt.source(tmp_path) == tmp_path / "datasets/walker/behavioral-0.5-s0"
+    place = tmp_path / "offline/walker/behavioral-0.5-s0"
+    assert learnt.folder(tmp_path) == place / "cql-soft_backup/walker_stand-s0"
+    assert learnt.folder(tmp_path, "zero") == place / "zero/walker_stand-s0"
 
 
 @pytest.mark.parametrize(
     ("changes", "name"),
     [
+        ({}, "behavioral-0.5-s2"),
+        ({"objective": "shannon", "label": "long"}, "shannon-long-s2"),
         ({"objective": "renyi", "renyi_form": "signed"}, "renyi-3-signed-s2"),
         ({"representation": "observation"}, "behavioral-0.5-observation-s2"),
         (
@@ -248,6 +225,10 @@ def test_types():
     assert check_type("seeds", np.arange(2), list[int]) == [0, 1]
     for value in (check_type("alpha", np.float64(0.5), float), check_type("a", np.int64(1), float)):
         assert type(value) is float
+    assert check_type("backup", np.True_, bool) is True
+    assert type(check_type("task", np.str_("walker_run"), str)) is str
+    with pytest.raises(TypeError, match=r"alpha should be float, .* write 1\.0e-4"):
+        check_type("alpha", "1e-4", float)
     with pytest.raises(TypeError, match=r"seed should be int, got 1000\.0 \(float\)"):
         check_type("seed", 1e3, int)
     with pytest.raises(TypeError, match="seed should be int, got True"):
@@ -276,7 +257,8 @@ def test_notebook_parameters():
 
 
 def test_the_papers_grid_names_each_dataset_once():
-    configs = paper_grid("paper")
+    lines = read_yaml(paths.PARAMS / "grid.paper.yaml")["datasets"]
+    configs = [config for line in lines for config in expand(line, PretrainConfig())]
     assert len(configs) == 2 * (17 + 4) + 5, "and a reference for each of the tasks"
     assert len({(config.domain, config.dataset) for config in configs}) == len(configs)
     assert sorted({c.alpha for c in configs if c.objective == "behavioral"}) == list(ALPHAS)
@@ -284,17 +266,6 @@ def test_the_papers_grid_names_each_dataset_once():
     lengths = {config.dataset: config.num_steps for config in configs}
     assert lengths.pop("shannon-long-s0") == 3_000_000
     assert set(lengths.values()) == {500_000}
-
-
-def test_the_grid_takes_scales_and_overrides():
-    configs = paper_grid("laptop", domain="walker", seed=3)
-    assert len(configs) == 21 + 3
-    assert {config.task for config in configs} == {"", "walker_stand", "walker_walk", "walker_run"}
-    assert {(config.domain, config.seed, config.scale) for config in configs} == {
-        ("walker", 3, "laptop")
-    }
-    with pytest.raises(ValueError, match="scale must be one of"):
-        paper_grid("huge")
 
 
 @pytest.mark.parametrize(

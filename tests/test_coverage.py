@@ -17,7 +17,7 @@ TASKS = ("run", "stand", "walk")
 def write_dataset(runs_dir, states, **config):
     """Write episodes (steps, d) of states; row 0 is 99 everywhere."""
     config = PretrainConfig(scale="test", **config)
-    folder = datasets.dataset_folder(runs_dir, "walker", config.dataset)
+    folder = config.folder(runs_dir)
     for index, steps in enumerate(states):
         rows = len(steps) + 1
         zeros = np.zeros((rows, 1), dtype=np.float32)

@@ -1,4 +1,4 @@
-"""The engine on a CPU: what a card would do, replayed kernel by kernel, and checked for devices."""
+"""The engine on a CPU: what a GPU would do, replayed kernel by kernel, and checked for devices."""
 
 import contextlib
 import copy
@@ -9,7 +9,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from belib import actor_critic, engine, knn, machine, runs
+from belib import actor_critic, engine, knn, machine
 from belib.agents.apt import APT
 from belib.agents.ddpg import DDPG
 from belib.agents.rnd import RND
@@ -152,7 +152,7 @@ def replayed(recording):
     recording.replay()
 
 
-def as_captured_on_a_card(monkeypatch):
+def as_captured_on_a_gpu(monkeypatch):
     for name in ("_on_card", "_captured"):
         monkeypatch.setattr(knn, name, lambda x: True)
 
@@ -162,7 +162,7 @@ def as_captured_on_a_card(monkeypatch):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_captured_step_is_the_step(name, precision, monkeypatch):
     """All that changes from step to step is in memory that stays: nothing is in Python's hands."""
-    as_captured_on_a_card(monkeypatch)
+    as_captured_on_a_gpu(monkeypatch)
     eager, captured = (engine_of(name, precision=precision) for _ in range(2))
     for _ in range(6):
         eager.step()
@@ -188,7 +188,7 @@ def test_a_step_that_waits_for_numbers_cannot_be_captured(monkeypatch):
 def test_a_step_stays_on_its_device(name, convention, monkeypatch):
     """On torch's device without numbers: nothing is taken from the CPU, nothing waited for."""
     conventions = ("exorl", "standard") if name in LEARNERS else ("urlb", "corrected")
-    as_captured_on_a_card(monkeypatch)
+    as_captured_on_a_gpu(monkeypatch)
     for module in (machine, actor_critic):  # autocast does not know the device
         monkeypatch.setattr(module, "products", lambda *_: contextlib.nullcontext())
     learner, replay, draws = make(name, convention=conventions[convention])
@@ -220,16 +220,16 @@ def test_a_tape_repeats_what_streams_would_have_drawn():
 
 
 def from_the_cpu(self, numbers, distribution, fill=Streams.fill):
-    """A card's noise, drawn as a CPU would."""
+    """A GPU's noise, drawn as a CPU would."""
     return numbers.copy_(fill(self, torch.empty(numbers.shape), distribution))
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("precision", ["float32", "tf32", "bfloat16"])
 @pytest.mark.parametrize("name", NAMES)
-def test_on_a_card_the_graph_is_the_step(name, precision, monkeypatch):
-    card = torch.device("cuda")
-    captured, eager = (engine_of(name, card, precision=precision) for _ in range(2))
+def test_on_a_gpu_the_graph_is_the_step(name, precision, monkeypatch):
+    gpu = torch.device("cuda")
+    captured, eager = (engine_of(name, gpu, precision=precision) for _ in range(2))
     for _ in range(8):
         captured.step()
     monkeypatch.setattr(engine, "capture", lambda step, device: step)
@@ -241,7 +241,7 @@ def test_on_a_card_the_graph_is_the_step(name, precision, monkeypatch):
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", NAMES)
-def test_a_card_learns_what_a_cpu_learns(name, monkeypatch):
+def test_a_gpu_learns_what_a_cpu_learns(name, monkeypatch):
     monkeypatch.setattr(Streams, "fill", from_the_cpu)
     on_gpu, on_cpu = (engine_of(name, torch.device(kind)) for kind in ("cuda", "cpu"))
     for _ in range(8):
@@ -253,11 +253,14 @@ def test_a_card_learns_what_a_cpu_learns(name, monkeypatch):
 
 
 @pytest.mark.gpu
-def test_a_cards_state_continues_on_a_cpu():
+def test_a_gpus_state_continues_on_a_cpu(tmp_path):
     on_gpu, on_cpu = (engine_of("td3", torch.device(kind)) for kind in ("cuda", "cpu"))
     for _ in range(5):
         on_gpu.step()
-    on_cpu.learner.load_state_dict(runs._on_cpu(on_gpu.learner.state_dict()))
-    on_cpu.restore(runs._on_cpu(on_gpu.state()))
-    check_equal(runs._on_cpu(tensors(on_gpu.learner)), tensors(on_cpu.learner))
+    torch.save([on_gpu.learner.state_dict(), on_gpu.state()], tmp_path / "state.pt")
+    learner, state = torch.load(tmp_path / "state.pt", map_location="cpu", weights_only=True)
+    on_cpu.learner.load_state_dict(learner)
+    on_cpu.restore(state)
+    kept = {key: value.cpu() for key, value in tensors(on_gpu.learner).items()}
+    check_equal(kept, tensors(on_cpu.learner))
     on_cpu.step()

@@ -1,19 +1,57 @@
-"""One process a dataset; checkpoints that load anywhere and say what they cost."""
+"""One process a run; checkpoints that load anywhere; the loop that all stages share."""
 
+import errno
+import itertools
 import multiprocessing
 import os
 import platform
 import signal
 import time
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from belib import runs
 from belib.config import PretrainConfig
-from belib.runs import InUseError
+from belib.runs import InUseError, Run
 
 FORK = multiprocessing.get_context("fork")
+
+
+class Steps:
+    """Work that counts its steps."""
+
+    name = "counting"
+
+    def __init__(self, stop=None):
+        self.step, self.stop, self.weights = 0, stop, torch.zeros(1000)
+
+    def advance(self):
+        if self.step == self.stop:
+            raise KeyboardInterrupt
+        self.step += 1
+
+    def state(self):
+        return {"step": self.step, "weights": self.weights}
+
+    def restore(self, state):
+        self.step, self.weights = state["step"], state["weights"]
+
+    def write_tables(self):
+        pass
+
+    def postfix(self):
+        return {}
+
+
+def advance(folder, work, num_steps=30, **options):
+    run = run_in(folder, num_steps)
+    run.advance(work, **{"checkpoint_minutes": 5, "progress": False, "wait": False, **options})
+
+
+def run_in(folder, num_steps=30):
+    return Run([PretrainConfig(scale="test", num_steps=num_steps)], [folder])
 
 
 def hold(folders, ready, end):
@@ -47,6 +85,14 @@ def test_a_second_process_is_refused_by_the_id_of_the_first(tmp_path, holder):
         pass
 
 
+def test_a_process_that_waits_comes_next(tmp_path, holder, capsys):
+    process, end = holder
+    FORK.Process(target=lambda: (time.sleep(0.3), end.set())).start()
+    with runs.locked([tmp_path / "one"], wait=True):
+        assert end.is_set()
+    assert f"in use by process {process.pid} on" in capsys.readouterr().out
+
+
 def test_a_killed_process_holds_nothing(tmp_path, holder):
     process, _ = holder
     os.kill(process.pid, signal.SIGKILL)
@@ -57,19 +103,12 @@ def test_a_killed_process_holds_nothing(tmp_path, holder):
     assert not list((tmp_path / "one").iterdir())
 
 
-def test_two_runs_of_one_process_are_kept_apart(tmp_path):
-    with (
-        runs.locked([tmp_path / "one"]),
-        pytest.raises(InUseError, match=f"process {os.getpid()}"),
-        runs.locked([tmp_path / "one"]),
-    ):
-        pytest.fail("two at once")
-
-
-def test_locks_are_removed_at_the_end_and_after_an_error(tmp_path):
+def test_locks_hold_within_a_process_and_are_removed_after_an_error(tmp_path):
     folders = [tmp_path / "b", tmp_path / "a"]
     with runs.locked(folders):
         assert all((folder / ".lock").exists() for folder in folders)
+        with pytest.raises(InUseError, match=f"{os.getpid()}"), runs.locked(folders[:1]):
+            pytest.fail("two at once")
     with pytest.raises(ZeroDivisionError), runs.locked(folders):
         raise ZeroDivisionError
     assert not any(list(folder.iterdir()) for folder in folders)
@@ -81,22 +120,16 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path):
         pass
 
 
-def test_a_checkpoint_says_what_it_cost(tmp_path):
-    begun = time.monotonic()
-    saved = runs.save_checkpoint([tmp_path], {"weights": torch.zeros(1000), "step": 3})
-    assert saved.size == (tmp_path / "checkpoint.pt").stat().st_size > 4000
-    assert 0 < saved.seconds <= time.monotonic() - begun
-
-
 @pytest.mark.parametrize("kind", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 def test_a_checkpoint_loads_safely_and_on_the_cpu(tmp_path, kind):
     """Tensors and plain values only; those of a GPU come to the CPU."""
-    weights = torch.arange(3.0, device=kind)
-    runs.save_checkpoint([tmp_path], {"weights": weights, "step": 3})
-    state = runs.open_folders([tmp_path], [PretrainConfig(scale="test")])
+    work = Steps()
+    work.weights = torch.arange(3.0, device=kind)
+    advance(tmp_path / "one", work)
+    state = run_in(tmp_path / "one").open()
     assert state["weights"].device.type == "cpu"
     assert state["weights"].tolist() == [0, 1, 2]
-    assert state["members"] == [tmp_path.name]
+    assert (state["members"], state["step"]) == (["one"], 30)
 
 
 SPOILT = {
@@ -113,16 +146,10 @@ SPOILT = {
 
 @pytest.mark.parametrize("kind", SPOILT)
 def test_a_damaged_checkpoint_is_named_by_every_reader(tmp_path, kind):
-    folder, config = tmp_path / "one", PretrainConfig(scale="test")
-    folder.mkdir()
-    runs.save_checkpoint([folder], {"weights": torch.zeros(1000), "step": 3})
+    folder = tmp_path / "one"
+    advance(folder, Steps())
     SPOILT[kind](folder / "checkpoint.pt")
-    for read in (
-        lambda: runs.members(folder),
-        lambda: runs.checkpoint(folder),
-        lambda: list(runs.checkpoints([folder])),
-        lambda: runs.open_folders([folder], [config]),
-    ):
+    for read in (lambda: advance(folder, Steps()), lambda: [*runs.checkpoints([folder])]):
         with pytest.raises(ValueError, match=r"one/checkpoint.pt must be a .*checkpoint"):
             read()
 
@@ -134,3 +161,52 @@ def test_a_state_of_something_else_is_named(tmp_path):
             runs.restoring(tmp_path),
         ):
             raise error
+
+
+@pytest.fixture
+def counting_clock(monkeypatch):
+    """The clock goes on by a second when it is looked at: at each step, twice in a save."""
+    monkeypatch.setattr(runs, "time", SimpleNamespace(monotonic=itertools.count().__next__))
+
+
+@pytest.mark.usefixtures("counting_clock")
+def test_checkpoints_take_a_fiftieth_of_the_time_at_most(tmp_path, monkeypatch):
+    saved, save = [], Run.save
+    monkeypatch.setattr(Run, "save", lambda run, work: saved.append(work.step) or save(run, work))
+    advance(tmp_path / "one", Steps(), 200, checkpoint_minutes=0.0)
+    # One a step was asked for. A step takes a second, and so does each of these.
+    assert saved == [0, 1, 52, 103, 154, 200]
+
+
+@pytest.mark.usefixtures("counting_clock")
+def test_an_interrupted_run_continues_from_its_checkpoint(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(runs, "CHECKPOINT_SHARE", 10.0)
+    with pytest.raises(KeyboardInterrupt):
+        advance(tmp_path / "one", Steps(stop=20), checkpoint_minutes=0.1)
+    with pytest.raises(ValueError, match=r"num_steps must be at least 1\d, which .*one has"):
+        advance(tmp_path / "one", Steps(), 5)
+    advance(tmp_path / "one", work := Steps())
+    assert work.step == 30
+    assert "counting: continued from step 1" in capsys.readouterr().out
+
+
+def test_a_full_disk_stops_a_run_which_goes_on_when_there_is_space(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    work = Steps()
+    work.write_tables = lambda: monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match=r"checkpoint.pt.*free space and run again"):
+        advance(tmp_path / "one", work)
+    monkeypatch.undo()
+    assert run_in(tmp_path / "one").open()["step"] == 0
+    advance(tmp_path / "one", work := Steps())
+    assert work.step == 30
+
+
+def test_a_log_gets_one_line_of_progress(tmp_path, capfd, monkeypatch):
+    monkeypatch.setattr(runs, "_IN_LOG", True)
+    advance(tmp_path / "one", Steps(), progress=True)
+    written = capfd.readouterr().err
+    assert written.count("\n") == 1
+    assert "30/30" in written

@@ -1,4 +1,3 @@
-import errno
 import hashlib
 import itertools
 import multiprocessing
@@ -22,7 +21,6 @@ from belib.training import (
     Evaluator,
     evaluate_baselines,
     learning,
-    loop,
     pretrain,
     rollout,
     train_groups,
@@ -43,15 +41,10 @@ def hashes(folder):
 
 
 @pytest.fixture
-def counting_clock(monkeypatch):
-    """A loop's clock goes on by a second when it is looked at: at each step, twice in a save."""
-    monkeypatch.setattr(loop, "time", SimpleNamespace(monotonic=itertools.count().__next__))
-
-
-@pytest.fixture
-def frequent_checkpoints(counting_clock, monkeypatch):
-    """As often as asked, whatever they cost: a step takes a second on every machine."""
-    monkeypatch.setattr(loop, "CHECKPOINT_SHARE", 10.0)
+def frequent_checkpoints(monkeypatch):
+    """The clock goes on by a second when it is looked at, and checkpoints may take all the time."""
+    monkeypatch.setattr(runs, "time", SimpleNamespace(monotonic=itertools.count().__next__))
+    monkeypatch.setattr(runs, "CHECKPOINT_SHARE", 10.0)
 
 
 class Interrupted(Exception):
@@ -70,17 +63,12 @@ def interrupt_at(monkeypatch, work_class, step):
     monkeypatch.setattr(work_class, "advance", stop_or_advance)
 
 
-def stop_and_continue(monkeypatch, configs, runs_dir, stopped, step):
-    """Learn from the datasets of `runs_dir` in the folder `stopped`, interrupted once at a step."""
-    stopped.mkdir()
-    (stopped / "datasets").symlink_to(runs_dir / "datasets")
-    options = {"runs_dir": stopped, "progress": False, "checkpoint_minutes": 0}
-    with monkeypatch.context() as patch:
-        interrupt_at(patch, Learning, step)
-        with pytest.raises(Interrupted):
-            train_offline(configs, **options)
-    monkeypatch.undo()  # nothing else is to happen to the run again
-    return train_offline(configs, **options)
+def beside(runs_dir, name):
+    """Another folder of runs with the same datasets."""
+    folder = runs_dir / name
+    folder.mkdir()
+    (folder / "datasets").symlink_to(runs_dir / "datasets")
+    return folder
 
 
 def test_collection_by_hand(small_pretrain, tmp_path, capsys):
@@ -95,26 +83,13 @@ def test_collection_by_hand(small_pretrain, tmp_path, capsys):
     assert metrics["return_walker_stand"].tolist() == pytest.approx([e.sum() for e in stand])
 
     before = hashes(folder)
-    pretrain(small_pretrain(), runs_dir=tmp_path)
-    assert "finished already" in capsys.readouterr().out
-    assert hashes(folder) == before
-
-
-def test_without_progress_nothing_is_printed(small_pretrain, tmp_path, capsys):
-    pretrain(small_pretrain(objective="random"), runs_dir=tmp_path, progress=False)
     assert capsys.readouterr() == ("", "")
-
-
-def test_same_seed_same_bytes_and_other_seed_other_data(small_pretrain, tmp_path):
-    config = small_pretrain(num_steps=1200, random_steps=100)
-    runs = [
-        pretrain(config, runs_dir=tmp_path / "one", progress=False),
-        pretrain(config, runs_dir=tmp_path / "two", checkpoint_minutes=0.005),
-        pretrain(replace(config, seed=1), runs_dir=tmp_path / "one", progress=False),
-    ]
-    one, two, other = (hashes(folder)["buffer/episode_000000_1000.npz"] for (folder,) in runs)
-    assert one == two
-    assert one != other
+    with runs.locked([folder]):  # which a finished run does not need
+        pretrain(small_pretrain(), runs_dir=tmp_path)
+        assert "1 members finished already" in capsys.readouterr().out
+        with pytest.raises(runs.InUseError, match=f"process {os.getpid()} on"):
+            pretrain(small_pretrain(num_steps=3000), runs_dir=tmp_path)
+    assert hashes(folder) == before
 
 
 @pytest.mark.usefixtures("frequent_checkpoints")
@@ -142,111 +117,27 @@ def test_an_interrupted_collection_ends_in_the_same_bytes(
     assert hashes(stopped) == hashes(straight)
 
 
-def kill_and_resume(config, folder, delays):
-    """SIGKILL a run after each of the delays (seconds), then let it finish."""
-    context = multiprocessing.get_context("fork")
-    options = {"runs_dir": folder, "progress": False, "checkpoint_minutes": 2}
-    for delay in delays:
+@pytest.mark.usefixtures("frequent_checkpoints")
+@pytest.mark.parametrize(
+    ("objective", "num_steps", "kills"),
+    [
+        ("behavioral", 2000, 2),
+        *(pytest.param(o, 10_000, 20, marks=pytest.mark.slow) for o in ("renyi", "rnd", "smm")),
+    ],
+)
+def test_a_killed_run_ends_in_the_same_bytes(small_pretrain, tmp_path, objective, num_steps, kills):
+    """SIGKILL at any moment, as often as it comes."""
+    config = small_pretrain(num_steps=num_steps, random_steps=200, objective=objective)
+    (straight,) = pretrain(config, runs_dir=tmp_path / "straight", progress=False)
+    options = {"runs_dir": tmp_path / "killed", "progress": False, "checkpoint_minutes": 2}
+    for delay in np.random.default_rng(0).uniform(0.3, 1.5, kills):
+        context = multiprocessing.get_context("fork")
         process = context.Process(target=pretrain, args=(config,), kwargs=options)
         process.start()
         time.sleep(delay)
         os.kill(process.pid, signal.SIGKILL)
         process.join()
-    (folder,) = pretrain(config, **options)
-    return folder
-
-
-@pytest.mark.usefixtures("frequent_checkpoints")
-def test_a_run_killed_at_any_moment_ends_in_the_same_bytes(small_pretrain, tmp_path):
-    config = small_pretrain(random_steps=200)
-    (straight,) = pretrain(config, runs_dir=tmp_path / "straight", progress=False)
-    killed = kill_and_resume(config, tmp_path / "killed", [0.9, 0.6])
-    assert hashes(killed) == hashes(straight)
-
-
-@pytest.mark.usefixtures("counting_clock")
-def test_checkpoints_take_a_fiftieth_of_the_time_at_most(
-    small_pretrain, tmp_path, monkeypatch, capsys
-):
-    saved = []
-
-    def save(folders, state):
-        saved.append(state["step"])
-        return runs.Saved(1_000_000, 0.0)
-
-    monkeypatch.setattr(runs, "save_checkpoint", save)
-    config = small_pretrain(objective="random", num_steps=200)
-    pretrain(config, runs_dir=tmp_path, checkpoint_minutes=0.0)
-    # One a step was asked for. A step takes a second, and so does each of these.
-    assert saved == [0, 1, 52, 103, 154, 200]
-    assert "5 checkpoints, the last of 1.0 MB, took 5.0 of 2" in capsys.readouterr().out
-
-
-def test_a_run_killed_before_its_first_checkpoint_begins_again(
-    small_pretrain, tmp_path, monkeypatch
-):
-    config = small_pretrain(objective="random")
-    (straight,) = pretrain(config, runs_dir=tmp_path / "straight", progress=False)
-    with monkeypatch.context() as patch:
-        interrupt_at(patch, Collection, 1500)
-        with pytest.raises(Interrupted):
-            pretrain(config, runs_dir=tmp_path / "killed", progress=False)
-    (killed,) = pretrain(config, runs_dir=tmp_path / "killed", progress=False)
-    assert hashes(killed) == hashes(straight)
-
-
-@pytest.mark.usefixtures("frequent_checkpoints")
-def test_a_smaller_number_of_steps_than_reached_is_refused(small_pretrain, tmp_path, monkeypatch):
-    config = small_pretrain(objective="random")
-    with monkeypatch.context() as patch:
-        interrupt_at(patch, Collection, 1500)
-        with pytest.raises(Interrupted):
-            pretrain(config, runs_dir=tmp_path, progress=False, checkpoint_minutes=2)
-    with pytest.raises(ValueError, match=r"num_steps must be at least 1\d\d\d, which"):
-        pretrain(replace(config, num_steps=1000), runs_dir=tmp_path)
-    pretrain(config, runs_dir=tmp_path, progress=False)
-
-
-def test_a_run_in_use_is_refused(small_pretrain, small_offline, tmp_path):
-    config = small_pretrain(num_steps=1100)
-    folder = tmp_path / "datasets" / "walker" / config.dataset
-    with runs.locked([folder]), pytest.raises(runs.InUseError, match=f"process {os.getpid()} on"):
-        pretrain(config, runs_dir=tmp_path)
-    pretrain(config, runs_dir=tmp_path, progress=False)
-    assert not (folder / ".lock").exists()
-
-
-@pytest.mark.usefixtures("frequent_checkpoints")
-def test_a_full_disk_stops_a_run_which_goes_on_when_there_is_space(
-    small_pretrain, tmp_path, monkeypatch
-):
-    config = small_pretrain(objective="random")
-    (straight,) = pretrain(config, runs_dir=tmp_path / "straight", progress=False)
-    options = {"runs_dir": tmp_path / "full", "progress": False, "checkpoint_minutes": 2}
-    with monkeypatch.context() as patch:
-        real, calls = os.fsync, []
-
-        def full_later(descriptor):
-            calls.append(1)
-            if len(calls) > 8:
-                raise OSError(errno.ENOSPC, "No space left on device")
-            real(descriptor)
-
-        patch.setattr(os, "fsync", full_later)
-        with pytest.raises(OSError, match="free space and run again"):
-            pretrain(config, **options)
-    (folder,) = pretrain(config, **options)
-    assert hashes(folder) == hashes(straight)
-
-
-@pytest.mark.usefixtures("frequent_checkpoints")
-@pytest.mark.slow
-@pytest.mark.parametrize("objective", ["renyi", "rnd", "smm", "random"])
-def test_a_run_killed_twenty_times_ends_in_the_same_bytes(small_pretrain, tmp_path, objective):
-    config = small_pretrain(num_steps=10_000, random_steps=200, objective=objective)
-    (straight,) = pretrain(config, runs_dir=tmp_path / "straight", progress=False)
-    delays = np.random.default_rng(0).uniform(0.3, 1.5, 20)
-    killed = kill_and_resume(config, tmp_path / "killed", delays)
+    (killed,) = pretrain(config, **options)
     assert hashes(killed) == hashes(straight)
 
 
@@ -288,30 +179,16 @@ def test_members_collect_as_if_alone(small_pretrain, tmp_path):
         pd.testing.assert_frame_equal(found, expected, rtol=1e-4)
 
 
-def test_a_member_of_a_group_is_not_taken_for_a_run_of_its_own(small_pretrain, tmp_path):
-    configs = [small_pretrain(seed=seed) for seed in (0, 1)]
-    folders = pretrain(configs, runs_dir=tmp_path, progress=False)
-    assert pretrain(configs[1], runs_dir=tmp_path) == folders[1:]  # finished: nothing to do
-    with pytest.raises(ValueError, match="part of a run with other members"):
-        pretrain(replace(configs[1], num_steps=3000), runs_dir=tmp_path)
-    with pytest.raises(ValueError, match="part of a run with other members"):
-        pretrain(replace(configs[0], num_steps=3000), runs_dir=tmp_path)
-
-
-def test_the_checkpoint_is_safe_to_load(small_pretrain, tmp_path):
-    (folder,) = pretrain(small_pretrain(num_steps=1100), runs_dir=tmp_path, progress=False)
-    state = torch.load(folder / "checkpoint.pt", weights_only=True)
-    assert state["step"] == 1100
-    optimizers = {key.split(".")[1] for key in state["agent"] if key.startswith("optimizers")}
-    assert optimizers == {"actor", "critic", "icm"}
-
-
-def test_another_configuration_is_refused_by_the_fields_that_differ(small_pretrain, tmp_path):
-    (folder,) = pretrain(small_pretrain(num_steps=500), runs_dir=tmp_path, progress=False)
-    before = hashes(folder)
+def test_a_run_of_other_members_or_another_configuration_is_refused(small_pretrain, tmp_path):
+    configs = [small_pretrain(seed=seed, num_steps=1100) for seed in (0, 1)]
+    pretrain(configs, runs_dir=tmp_path, progress=False)
+    before = hashes(tmp_path)
+    for config in configs:
+        with pytest.raises(ValueError, match="part of a run with other members"):
+            pretrain(replace(config, num_steps=3000), runs_dir=tmp_path)
     with pytest.raises(ValueError, match=r"hidden_dim: 16 there, 32 here; tau: 0\.01 there, 0\.1"):
         pretrain(small_pretrain(hidden_dim=32, tau=0.1), runs_dir=tmp_path)
-    assert hashes(folder) == before
+    assert hashes(tmp_path) == before
 
 
 def test_members_must_fit_together(small_pretrain, small_offline, tmp_path):
@@ -377,14 +254,17 @@ def poison(monkeypatch, member, step):
     monkeypatch.setattr(TD3, "update", poisoned)
 
 
+def networks(state):
+    """The learner's tensors in a checkpoint."""
+    return {key: x for key, x in state["learner"].items() if isinstance(x, torch.Tensor)}
+
+
 def test_a_member_that_diverges_stops_and_the_others_go_on(
-    small_offline, runs_dir, tmp_path, monkeypatch, capsys
+    small_offline, runs_dir, monkeypatch, capsys
 ):
     configs = [small_offline(dataset="random-s0", seed=seed) for seed in (0, 1)]
-    other = tmp_path / "undisturbed"
-    other.mkdir()
-    (other / "datasets").symlink_to(runs_dir / "datasets")
-    undisturbed = train_offline(configs, runs_dir=other, progress=False)
+    options = {"runs_dir": beside(runs_dir, "undisturbed"), "progress": False}
+    undisturbed = train_offline(configs, **options)
     poison(monkeypatch, member=0, step=22)
     table = train_offline(configs, runs_dir=runs_dir, progress=False)
     message = "td3 on random-s0, walker_stand, seed 0: diverged by update 30"
@@ -395,21 +275,28 @@ def test_a_member_that_diverges_stops_and_the_others_go_on(
     pd.testing.assert_frame_equal(table[kept].drop(1), undisturbed[kept].drop(1))
     state = torch.load(next(runs_dir.glob("offline/**/checkpoint.pt")), weights_only=True)
     assert state["diverged"] == [30, None]
-    assert all(value.isfinite().all() for value in state["learner"]["networks"].values())
+    assert all(value.isfinite().all() for value in networks(state).values())
 
 
 @pytest.mark.usefixtures("frequent_checkpoints")
-def test_a_run_with_a_diverged_member_resumes_to_the_bit(
-    small_offline, runs_dir, tmp_path, monkeypatch
+@pytest.mark.parametrize("diverges", [False, True])
+def test_an_interrupted_offline_run_ends_in_the_same_numbers(
+    small_offline, runs_dir, monkeypatch, diverges
 ):
     configs = [small_offline(dataset="random-s0", seed=seed) for seed in (0, 1)]
-    poison(monkeypatch, member=0, step=5)
+    if diverges:
+        poison(monkeypatch, member=0, step=5)
     straight = train_offline(configs, runs_dir=runs_dir, progress=False)
-    stopped = tmp_path / "stopped"
-    continued = stop_and_continue(monkeypatch, configs, runs_dir, stopped, step=15)
-    pd.testing.assert_frame_equal(continued, straight)
+    stopped = beside(runs_dir, "stopped")
+    options = {"runs_dir": stopped, "progress": False, "checkpoint_minutes": 0}
+    with monkeypatch.context() as patch:
+        interrupt_at(patch, Learning, 25)
+        with pytest.raises(Interrupted):
+            train_offline(configs, **options)
+    monkeypatch.undo()  # nothing else is to happen to the run again
+    pd.testing.assert_frame_equal(train_offline(configs, **options), straight)
     states = [torch.load(next(f.glob("offline/**/checkpoint.pt"))) for f in (runs_dir, stopped)]
-    one, two = (state["learner"]["networks"] for state in states)
+    one, two = map(networks, states)
     assert all(torch.equal(one[name], two[name]) for name in one)
 
 
@@ -453,12 +340,6 @@ def test_bad_data_is_refused_before_anything_is_learnt(small_offline, tmp_path, 
     assert not (tmp_path / "offline").exists()
 
 
-def test_rewards_that_are_all_zero_are_no_divergence(small_offline, tmp_path):
-    small_dataset(tmp_path)
-    table = train_offline(small_offline(dataset="small"), runs_dir=tmp_path, progress=False)
-    assert table["status"].unique().tolist() == ["ok"]
-
-
 def test_finished_members_are_left_as_they_are(small_offline, runs_dir, capsys):
     one, two = (small_offline(dataset="random-s0", seed=seed, num_steps=20) for seed in (0, 1))
     train_offline(two, runs_dir=runs_dir, progress=False)
@@ -492,28 +373,18 @@ def test_what_says_that_a_member_is_finished_is_written_last(small_offline, runs
     assert pd.read_csv(file)["step"].tolist()[-1] == 20
 
 
-def test_a_dataset_that_is_being_extended_is_not_learnt_from(
-    small_offline, small_pretrain, tmp_path
-):
-    config = small_pretrain(objective="random", num_steps=1000)
-    (folder,) = pretrain(config, runs_dir=tmp_path, progress=False)
-    card = (folder / "card.json").read_bytes()
-    pretrain(replace(config, num_steps=2000), runs_dir=tmp_path, progress=False)
-    (folder / "card.json").write_bytes(card)  # as a kill before the last step leaves it
-    with pytest.raises(datasets.DatasetError, match="no card of all its 2000 steps"):
-        train_offline(small_offline(dataset="random-s0"), runs_dir=tmp_path)
-
-
 def test_a_learning_curve_has_one_dataset(small_offline, small_pretrain, tmp_path):
+    """One whose collection is finished, and that was not extended since."""
     collected = small_pretrain(objective="random", num_steps=1000)
     (folder,) = pretrain(collected, runs_dir=tmp_path, progress=False)
     config = small_offline(dataset=folder.name, num_steps=20)
     train_offline(config, runs_dir=tmp_path, progress=False)
+    card = (folder / "card.json").read_bytes()
     pretrain(replace(collected, num_steps=2000), runs_dir=tmp_path, progress=False)
     with pytest.raises(datasets.DatasetError, match="it had 1000 steps and has 2000"):
         train_offline(replace(config, num_steps=40), runs_dir=tmp_path)
-    (folder / "card.json").unlink()
-    with pytest.raises(datasets.DatasetError, match="its collection is not finished"):
+    (folder / "card.json").write_bytes(card)  # as a kill before the last step leaves it
+    with pytest.raises(datasets.DatasetError, match="no card of all its 2000 steps"):
         train_offline(replace(config, seed=1), runs_dir=tmp_path)
 
 
@@ -534,8 +405,8 @@ def test_a_run_is_not_continued_from_a_damaged_file(small_offline, runs_dir):
     (file,) = runs_dir.glob("offline/**/checkpoint.pt")
     state = torch.load(file, weights_only=True)
     for spoilt, words in (
-        ({"step": 2, "members": state["members"]}, r"the state of this run, got KeyError\('data'"),
-        ({**state, "learner": {}}, r"must hold the state of this run, got KeyError"),
+        ({**state, "engine": {}}, r"must hold the state of this run, got KeyError"),
+        ({**state, "learner": {}}, r"must hold the state of this run, got RuntimeError"),
         ([1], r"must be a run's checkpoint"),
     ):
         torch.save(spoilt, file)
@@ -545,20 +416,6 @@ def test_a_run_is_not_continued_from_a_damaged_file(small_offline, runs_dir):
     table.write_text(table.read_text().replace(",", ";"))
     with pytest.raises(ValueError, match=rf"{re.escape(str(table))}: table must have the columns"):
         train_offline(config, runs_dir=runs_dir, progress=False)
-
-
-def test_without_labels_and_without_physics_there_are_no_rewards(small_offline, tmp_path):
-    small_dataset(tmp_path, physics=None)
-    next(tmp_path.glob("**/rewards/*.npz")).unlink()
-    with pytest.raises(datasets.DatasetError, match="has no physics states, from which rewards"):
-        train_offline(small_offline(dataset="small"), runs_dir=tmp_path)
-
-
-def test_an_offline_run_is_not_resumed_with_another_configuration(small_offline, runs_dir):
-    config = small_offline(dataset="random-s0")
-    train_offline(config, runs_dir=runs_dir, progress=False)
-    with pytest.raises(ValueError, match=r"tau: 0\.01 there, 0\.05 here"):
-        train_offline(replace(config, tau=0.05), runs_dir=runs_dir)
 
 
 @pytest.mark.parametrize("answer", ["float32", "bfloat16"])
@@ -576,14 +433,6 @@ def test_the_fastest_precision_is_recorded_and_kept(small_offline, runs_dir, mon
     assert table["precision"].tolist() == [answer, answer]
     with pytest.raises(ValueError, match=f"precision: auto there, {other} here"):
         train_offline(replace(config, precision=other), runs_dir=runs_dir)
-
-
-def test_auto_continues_a_run_of_a_given_precision(small_offline, runs_dir):
-    config = small_offline(dataset="random-s0", precision="tf32", num_steps=20)
-    train_offline(config, runs_dir=runs_dir, progress=False)
-    auto = replace(config, precision="auto", num_steps=30)
-    table = train_offline(auto, runs_dir=runs_dir, progress=False)
-    assert table["precision"].tolist() == ["tf32", "tf32"]
 
 
 @pytest.mark.parametrize("algorithm", ["bc", "cql", "crr", "td3_bc"])
@@ -621,31 +470,12 @@ def test_values_stay_within_reason_on_random_walker_data(algorithm, tmp_path):
 
 
 @pytest.mark.slow
-def test_groups_learn_side_by_side_as_one_after_the_other(small_offline, runs_dir, tmp_path):
+def test_groups_learn_side_by_side_as_one_after_the_other(small_offline, runs_dir):
     groups = [[small_offline(dataset="random-s0", task=f"walker_{t}")] for t in ("run", "walk")]
     together = train_groups(groups, runs_dir=runs_dir)
-    apart = tmp_path / "apart"
-    apart.mkdir()
-    (apart / "datasets").symlink_to(runs_dir / "datasets")
-    options = {"runs_dir": apart, "progress": False}
+    options = {"runs_dir": beside(runs_dir, "apart"), "progress": False}
     expected = pd.concat([train_offline(group, **options) for group in groups], ignore_index=True)
     pd.testing.assert_frame_equal(together, expected)
-
-
-@pytest.mark.usefixtures("frequent_checkpoints")
-def test_an_interrupted_offline_run_ends_in_the_same_numbers(
-    small_offline, runs_dir, tmp_path, monkeypatch
-):
-    config = small_offline(dataset="random-s0")
-    straight = train_offline(config, runs_dir=runs_dir, progress=False)
-    folder = runs_dir / "offline" / "walker" / "random-s0" / "td3" / "walker_stand-s0"
-    state = torch.load(folder / "checkpoint.pt", weights_only=True)
-    other = tmp_path / "stopped"
-    stopped = stop_and_continue(monkeypatch, config, runs_dir, other, step=25)
-    pd.testing.assert_frame_equal(stopped, straight)
-    again = torch.load(other / folder.relative_to(runs_dir) / "checkpoint.pt", weights_only=True)
-    for name, value in state["learner"]["networks"].items():
-        assert torch.equal(again["learner"]["networks"][name], value), name
 
 
 def test_evaluation_changes_nothing_in_training(small_offline, runs_dir):
@@ -655,9 +485,9 @@ def test_evaluation_changes_nothing_in_training(small_offline, runs_dir):
     states = []
     for config in (often, rarely):
         train_offline(config, runs_dir=runs_dir, progress=False)
-        states.append(torch.load(folder / "checkpoint.pt", weights_only=True)["learner"])
+        states.append(torch.load(folder / "checkpoint.pt", weights_only=True))
         folder.rename(folder.with_name(f"kept-{config.eval_every}"))
-    one, two = (state["networks"] for state in states)
+    one, two = map(networks, states)
     assert all(torch.equal(one[name], two[name]) for name in one)
 
 
@@ -703,15 +533,13 @@ def test_starts_are_upright_or_not(task):
 
 
 def test_an_evaluator_takes_seeds_of_any_size_and_refuses_what_makes_no_sense():
-    found = []
-    for seed in (3, np.int64(3), 2**32, 2**63 - 1, 2**70):
-        evaluator = Evaluator(["reacher_easy"], [seed], np.int64(1))
-        found.append(evaluator(evaluator.random_policy(), 0))
-        assert found[-1].shape == (1, 1)
-    assert found[0] == found[1]
+    seeds = (3, np.int64(3), 2**63 - 1, 2**70)
+    evaluators = [Evaluator(["reacher_easy"], [seed], np.int64(1)) for seed in seeds]
+    one, two, *_ = [evaluator(evaluator.random_policy(), 0) for evaluator in evaluators]
+    assert one.shape == (1, 1)
+    assert one == two
     for tasks, seeds, episodes, message in (
         (["walker_walk"], [0], 0, "episodes must be at least 1, got 0"),
-        (["walker_walk"], [0], 2.0, r"episodes must be an integer, got 2\.0"),
         (["walker_walk"], [0, 1], 1, "tasks must be one or more, each with a seed"),
         ([], [], 1, "tasks must be one or more"),
     ):
@@ -738,11 +566,3 @@ def test_baselines_stand_in_the_same_table(small_offline, runs_dir):
     assert 50 < means["zero action"] < 180
     assert 90 < means["random policy"] < 170
     assert len(results.collect(runs_dir)) == 4
-
-
-def test_a_log_gets_one_line_of_progress(small_pretrain, tmp_path, capfd, monkeypatch):
-    monkeypatch.setattr(loop, "_IN_LOG", True)
-    pretrain(small_pretrain(num_steps=1200, objective="random"), runs_dir=tmp_path)
-    written = capfd.readouterr().err
-    assert written.count("\n") == 1
-    assert "1200/1200" in written

@@ -1,62 +1,68 @@
-"""What a run is: flat frozen dataclasses, one a stage, whose defaults are the paper's tables.
+"""What a run is: a flat frozen dataclass for each stage, whose defaults are the paper's tables.
 
-YAML files in `params/`, a notebook's parameters cell and Python callers all build the same class. A
+YAML files in `params/`, a notebook's parameters cell and Python callers build the same classes. A
 wrong value, type or name is refused when the object is built, before any time is spent.
 """
 
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+import itertools
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
 
 from belib import paths
 from belib.config.checks import (
+    ANY,
     AT_LEAST_ONE,
     AT_LEAST_TWO,
     AT_LEAST_ZERO,
     POSITIVE,
     SHARE,
+    Config,
+    Rule,
+    check_type,
+    one_of,
+    setting,
 )
 from belib.config.checks import check_parameters as check_parameters
 from belib.config.checks import read_yaml as read_yaml
+from belib.config.checks import scales as scales
 from belib.config.checks import unknown_name as unknown_name
-from belib.config.settings import Config, expand, one_of, setting
-from belib.config.settings import scales as scales
 from belib.rewards import OBJECTIVES
 
 EXPLORING = tuple(name for name in OBJECTIVES if name not in ("random", "task"))
 ALGORITHMS = ("td3", "td3_bc", "bc", "cql", "crr")
-CONVENTIONS = ("exorl", "standard")
-CRR_WEIGHTS = ("indicator", "exp", "identity")
 PRECISIONS = ("float32", "tf32", "bfloat16", "auto")
+
+_PRECISION = one_of(PRECISIONS)
+_RENYI_FORM = one_of(("published", "signed"))
+_REPRESENTATION = one_of(("learnt", "random", "observation"))
+_REWARD_SCALE = one_of(("none", "rms"))
+_COLLECTION_CONVENTION = one_of(("urlb", "corrected"))
+_CQL_CONVENTION = one_of(("exorl", "standard"))
+_CRR_WEIGHT = one_of(("indicator", "exp", "identity"))
+_LABEL: Rule = ("letters and digits, or empty", lambda value: value == "" or value.isalnum())
+_LISTS = (list, tuple, range, np.ndarray)
 
 
 @dataclass(frozen=True, kw_only=True)
 class LearnerConfig(Config):
     """What collection and offline learning share (paper, tables 2 and 3)."""
 
-    domain: str = setting("walker", "dm_control suite domain", source="section 5")
-    seed: int = setting(0, "all randomness of the member", source="ours", rule=AT_LEAST_ZERO)
-    scale: str = setting("paper", "label of the set of sizes, kept with results", source="ours")
-    batch_size: int = setting(
-        1024, "transitions a batch", source="tables 2, 3; URLB", rule=AT_LEAST_TWO
-    )
-    hidden_dim: int = setting(
-        1024, "width of hidden layers", unit="units", source="tables 2, 3", rule=AT_LEAST_ONE
-    )
-    learning_rate: float = setting(1e-4, "Adam's step size", source="tables 2, 3", rule=POSITIVE)
-    tau: float = setting(0.01, "critic target rate, an update", source="tables 2, 3", rule=SHARE)
-    discount: float = setting(0.99, "gamma", source="tables 2, 3", rule=SHARE)
+    domain: str = setting("walker", ANY, "dm_control suite domain", "section 5")
+    seed: int = setting(0, AT_LEAST_ZERO, "all randomness of the member", "ours")
+    scale: str = setting("paper", ANY, "label of the set of sizes, kept with results", "ours")
+    batch_size: int = setting(1024, AT_LEAST_TWO, "transitions a batch", "tables 2, 3; URLB")
+    hidden_dim: int = setting(1024, AT_LEAST_ONE, "width of hidden layers", "tables 2, 3", "units")
+    learning_rate: float = setting(1e-4, POSITIVE, "Adam's step size", "tables 2, 3")
+    tau: float = setting(0.01, SHARE, "critic target rate, an update", "tables 2, 3")
+    discount: float = setting(0.99, SHARE, "gamma", "tables 2, 3")
     stddev: float = setting(
-        0.2, "policy noise (table 3 omits it)", unit="action", source="table 2", rule=AT_LEAST_ZERO
+        0.2, AT_LEAST_ZERO, "policy noise", "table 2 (not in table 3)", "action"
     )
-    stddev_clip: float = setting(
-        0.3, "noise clip in losses", unit="action", source="tables 2, 3", rule=POSITIVE
-    )
-    precision: str = setting(
-        "float32",
-        "of the networks' products; auto: the engine takes bfloat16 where that is faster",
-        source="ours",
-        rule=one_of(PRECISIONS),
-    )
+    stddev_clip: float = setting(0.3, POSITIVE, "noise clip in losses", "tables 2, 3", "action")
+    precision: str = setting("float32", _PRECISION, "of products; auto: the fastest", "ours")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,75 +74,26 @@ class PretrainConfig(LearnerConfig):
         *("objective", "alpha", "q", "renyi_form", "task", "seed"),
     )
 
-    objective: str = setting("behavioral", "what the intrinsic reward estimates", source="s. 4")
-    alpha: float = setting(
-        0.5, "Prelec's alpha, of the behavioral objective", source="section 5", rule=POSITIVE
-    )
-    q: float = setting(0.5, "Renyi's order, of that objective", source="section 5", rule=POSITIVE)
-    renyi_form: str = setting(
-        "published",
-        "R^(1-q), which falls with R for q > 1, or signed: the q-logarithm of 1 + R",
-        source="Yuan et al. 2022",
-        rule=one_of(("published", "signed")),
-    )
-    task: str = setting(
-        "", "whose reward the task objective learns (the online reference)", source="section 5"
-    )
-    num_steps: int = setting(
-        500_000, "environment steps", unit="steps", source="section 5", rule=AT_LEAST_ONE
-    )
-    random_steps: int = setting(
-        4_000, "uniform-random first steps", unit="steps", source="URLB", rule=AT_LEAST_ZERO
-    )
-    update_every: int = setting(
-        2, "steps between updates", unit="steps", source="table 2", rule=AT_LEAST_ONE
-    )
-    n_step: int = setting(
-        3, "steps before the bootstrap", unit="steps", source="URLB", rule=AT_LEAST_ONE
-    )
-    replay_capacity: int = setting(
-        1_000_000, "replay rows", unit="rows", source="table 2", rule=AT_LEAST_TWO
-    )
-    representation: str = setting(
-        "learnt",
-        "where APT takes distances: see belib.agents.apt",
-        source="table 2",
-        rule=one_of(("learnt", "random", "observation")),
-    )
-    representation_dim: int = setting(
-        512, "APT's and RND's; M of Prelec's beta", source="table 2", rule=AT_LEAST_TWO
-    )
-    k: int = setting(
-        12, "neighbours averaged, self counted", source="table 2; URLB", rule=AT_LEAST_ONE
-    )
-    intrinsic_reward_scale: str = setting(
-        "none",
-        "rms divides the reward by its running root mean square",
-        source="ours",
-        rule=one_of(("none", "rms")),
-    )
-    convention: str = setting(
-        "urlb",
-        "URLB's code, or the papers where it differs: see belib.agents.ddpg",
-        source="URLB",
-        rule=one_of(("urlb", "corrected")),
-    )
-    rnd_obs_clip: float = setting(
-        5.0, "RND's clip of scaled observations", source="table 2", rule=POSITIVE
-    )
-    skill_dim: int = setting(4, "SMM's skills", unit="skills", source="table 2", rule=AT_LEAST_TWO)
-    discriminator_learning_rate: float = setting(
-        1e-3, "SMM's, of the discriminator of skills", source="table 2", rule=POSITIVE
-    )
-    vae_learning_rate: float = setting(
-        1e-2, "SMM's, of the autoencoder of states", source="table 2", rule=POSITIVE
-    )
-    label: str = setting(
-        "",
-        "tells datasets of equal objective and seed apart, as `long`",
-        source="ours",
-        rule=("letters and digits, or empty", lambda value: value == "" or value.isalnum()),
-    )
+    objective: str = setting("behavioral", ANY, "what the intrinsic reward estimates", "section 4")
+    alpha: float = setting(0.5, POSITIVE, "Prelec's alpha, of behavioral", "section 5")
+    q: float = setting(0.5, POSITIVE, "Renyi's order, of renyi", "section 5")
+    renyi_form: str = setting("published", _RENYI_FORM, "R^(1-q), or signed", "Yuan et al. 2022")
+    task: str = setting("", ANY, "whose reward the objective task learns online", "section 5")
+    num_steps: int = setting(500_000, AT_LEAST_ONE, "environment steps", "section 5", "steps")
+    random_steps: int = setting(4_000, AT_LEAST_ZERO, "uniform-random first steps", "URLB", "steps")
+    update_every: int = setting(2, AT_LEAST_ONE, "steps between updates", "table 2", "steps")
+    n_step: int = setting(3, AT_LEAST_ONE, "steps before the bootstrap", "URLB", "steps")
+    replay_capacity: int = setting(1_000_000, AT_LEAST_TWO, "replay rows", "table 2", "rows")
+    representation: str = setting("learnt", _REPRESENTATION, "see belib.agents.apt", "table 2")
+    representation_dim: int = setting(512, AT_LEAST_TWO, "APT's, RND's; M of beta", "table 2")
+    k: int = setting(12, AT_LEAST_ONE, "neighbours averaged", "table 2; URLB")
+    intrinsic_reward_scale: str = setting("none", _REWARD_SCALE, "rms: divide by its RMS", "ours")
+    convention: str = setting("urlb", _COLLECTION_CONVENTION, "see belib.agents.ddpg", "URLB")
+    rnd_obs_clip: float = setting(5.0, POSITIVE, "RND's clip of scaled observations", "table 2")
+    skill_dim: int = setting(4, AT_LEAST_TWO, "SMM's skills", "table 2", "skills")
+    discriminator_learning_rate: float = setting(1e-3, POSITIVE, "SMM's, of skills", "table 2")
+    vae_learning_rate: float = setting(1e-2, POSITIVE, "SMM's, of the autoencoder", "table 2")
+    label: str = setting("", _LABEL, "tells datasets of equal objective and seed apart", "ours")
 
     def __post_init__(self):
         super().__post_init__()
@@ -157,7 +114,7 @@ class PretrainConfig(LearnerConfig):
 
     @property
     def unused_fields(self) -> tuple[str, ...]:
-        """What other objectives use."""
+        """Fields that other objectives use."""
         objective = OBJECTIVES[self.objective]
         unused = [name for name in ("alpha", "q") if name != objective.parameter]
         unused += ["renyi_form"] if self.objective != "renyi" else []
@@ -166,10 +123,8 @@ class PretrainConfig(LearnerConfig):
     @property
     def variant(self) -> str:
         """What else tells datasets of an objective apart: `signed`, `observation-long`, or ""."""
-        default = {item.name: item.default for item in fields(self)}
-        names = (n for n in ("renyi_form", "representation") if n not in self.unused_fields)
-        choices = [v for n in names if (v := getattr(self, n)) != default[n]]
-        return "-".join([*choices, self.label] if self.label else choices)
+        names = self.changed("renyi_form", "representation", "label")
+        return "-".join(getattr(self, name) for name in names if name not in self.unused_fields)
 
     @property
     def parameter(self) -> float | None:
@@ -184,6 +139,10 @@ class PretrainConfig(LearnerConfig):
         parts = (self.objective, parameter, self.task, self.variant, f"s{self.seed}")
         return "-".join(part for part in parts if part)
 
+    def folder(self, runs_dir: str | Path) -> Path:
+        """Return `<runs_dir>/datasets/<domain>/<dataset>`."""
+        return paths.resolve(runs_dir) / "datasets" / self.domain / self.dataset
+
 
 @dataclass(frozen=True, kw_only=True)
 class OfflineConfig(LearnerConfig):
@@ -192,49 +151,22 @@ class OfflineConfig(LearnerConfig):
     STAGE: ClassVar[str] = "05_offline_rl"
     MEMBER_FIELDS: ClassVar[tuple[str, ...]] = ("task", "seed")
 
-    dataset: str = setting("behavioral-0.5-s0", "name of the dataset", source="section 5")
-    task: str = setting("walker_stand", "domain and task of the reward", source="section 5")
-    algorithm: str = setting("td3", "learner", source="section 5", rule=one_of(ALGORITHMS))
-    num_steps: int = setting(
-        100_000, "gradient updates", unit="updates", source="table 3", rule=AT_LEAST_ONE
-    )
-    eval_every: int = setting(
-        10_000, "updates between evaluations", unit="updates", source="ExORL", rule=AT_LEAST_ONE
-    )
-    eval_episodes: int = setting(
-        10, "episodes an evaluation", unit="episodes", source="ExORL", rule=AT_LEAST_ONE
-    )
-    eval_first: bool = setting(
-        False, "evaluate before the first update too, as ExORL does", source="ExORL"
-    )
-    replay_capacity: int = setting(
-        1_000_000,
-        "transitions learnt from, the oldest, in whole episodes",
-        unit="transitions",
-        source="ExORL",
-        rule=AT_LEAST_TWO,
-    )
-    convention: str = setting(
-        "exorl", "which CQL: ExORL's or the published one", source="ours", rule=one_of(CONVENTIONS)
-    )
-    cql_weight: float = setting(
-        0.01, "CQL's penalty over its TD error", source="table 3", rule=AT_LEAST_ZERO
-    )
-    num_action_samples: int = setting(
-        3, "CQL's actions a state and proposal", source="table 3", rule=AT_LEAST_ONE
-    )
-    soft_backup: bool = setting(
-        False, "entropy in CQL's targets; ExORL's and the published code have none", source="ours"
-    )
-    num_value_samples: int = setting(
-        10, "CRR's actions in a state's value", source="table 3", rule=AT_LEAST_ONE
-    )
-    crr_weight: str = setting(
-        "indicator", "CRR's function of advantages", source="table 3", rule=one_of(CRR_WEIGHTS)
-    )
-    td3_bc_weight: float = setting(
-        2.5, "TD3+BC's value term over its imitation", source="ExORL", rule=AT_LEAST_ZERO
-    )
+    dataset: str = setting("behavioral-0.5-s0", ANY, "name of the dataset", "section 5")
+    task: str = setting("walker_stand", ANY, "domain and task of the reward", "section 5")
+    algorithm: str = setting("td3", one_of(ALGORITHMS), "learner", "section 5")
+    num_steps: int = setting(100_000, AT_LEAST_ONE, "gradient updates", "table 3", "updates")
+    eval_every: int = setting(10_000, AT_LEAST_ONE, "between evaluations", "ExORL", "updates")
+    eval_episodes: int = setting(10, AT_LEAST_ONE, "of an evaluation", "ExORL", "episodes")
+    eval_first: bool = setting(False, ANY, "evaluate before the first update too", "ExORL")
+    # the oldest transitions, in whole episodes
+    replay_capacity: int = setting(1_000_000, AT_LEAST_TWO, "learnt from", "ExORL", "transitions")
+    convention: str = setting("exorl", _CQL_CONVENTION, "ExORL's CQL or the published", "ours")
+    cql_weight: float = setting(0.01, AT_LEAST_ZERO, "CQL's penalty over its TD error", "table 3")
+    num_action_samples: int = setting(3, AT_LEAST_ONE, "CQL's, a state and proposal", "table 3")
+    soft_backup: bool = setting(False, ANY, "entropy in CQL's targets (ExORL: none)", "ours")
+    num_value_samples: int = setting(10, AT_LEAST_ONE, "CRR's actions in a value", "table 3")
+    crr_weight: str = setting("indicator", _CRR_WEIGHT, "CRR's function of advantages", "table 3")
+    td3_bc_weight: float = setting(2.5, AT_LEAST_ZERO, "TD3+BC's value over imitation", "ExORL")
 
     def __post_init__(self):
         super().__post_init__()
@@ -249,26 +181,52 @@ class OfflineConfig(LearnerConfig):
         need different `runs_dir`s.
         """
         choices = {"cql": ("convention", "soft_backup"), "crr": ("crr_weight",)}
-        default = {item.name: item.default for item in fields(self)}
-        names = choices.get(self.algorithm, ())
-        changed = [name for name in names if getattr(self, name) != default[name]]
-        words = [name if name == "soft_backup" else getattr(self, name) for name in changed]
+        names = self.changed(*choices.get(self.algorithm, ()))
+        words = [name if name == "soft_backup" else getattr(self, name) for name in names]
         return "-".join((self.algorithm, *words))
+
+    def folder(self, runs_dir: str | Path, algorithm: str | None = None) -> Path:
+        """Return `<runs_dir>/offline/<domain>/<dataset>/<variant or algorithm>/<task>-s<seed>`."""
+        whole = paths.resolve(runs_dir) / "offline" / self.domain / self.dataset
+        return whole / (algorithm or self.variant) / f"{self.task}-s{self.seed}"
+
+    def source(self, runs_dir: str | Path) -> Path:
+        """Return the dataset's folder, `<runs_dir>/datasets/<domain>/<dataset>`."""
+        return paths.resolve(runs_dir) / "datasets" / self.domain / self.dataset
+
+
+AnyConfig = TypeVar("AnyConfig", bound=Config)
+
+
+def expand(entry: dict[str, Any], sizes: AnyConfig) -> list[AnyConfig]:
+    """Return a config for each combination of the values in an entry's lists.
+
+    `seeds: 5` is short for `seed: [0, 1, 2, 3, 4]`, and `times: 6` multiplies `num_steps`. `sizes`
+    has the fields that the entry does not name.
+
+    Raises TypeError for a wrong name or type, ValueError for a wrong value or an empty list.
+    """
+    entry = dict(entry)
+    if "seeds" in entry:
+        if "seed" in entry:
+            raise ValueError(f"seed and seeds must not both be given, got {entry}")
+        seeds = entry.pop("seeds")
+        if not isinstance(seeds, _LISTS):
+            seeds = range(check_type("seeds", seeds, int, AT_LEAST_ONE))
+        entry["seed"] = seeds
+    lists = {k: list(v) if isinstance(v, _LISTS) else [v] for k, v in entry.items()}
+    for name, values in lists.items():
+        if not values:
+            raise ValueError(f"{name} must have a value or more, got an empty list")
+    configs = []
+    for combination in itertools.product(*lists.values()):
+        values = dict(zip(lists, combination, strict=True))
+        times = check_type("times", values.pop("times", 1), int, AT_LEAST_ONE)
+        values = sizes.checked({**asdict(sizes), **values})
+        configs.append(sizes.from_dict({**values, "num_steps": times * values["num_steps"]}))
+    return configs
 
 
 def read_grid(scale: str) -> dict[str, Any]:
     """`params/grid.<scale>.yaml` as it is; `belib.grid` makes jobs of it."""
     return read_yaml(paths.PARAMS / f"grid.{scale}.yaml")
-
-
-def paper_grid(scale: str, **overrides: Any) -> list[PretrainConfig]:
-    """The paper's datasets at the sizes of any scale, with `overrides` for all (`seed`, `domain`).
-
-    References that learn tasks of other domains than an overriding one are left out. Those of one
-    domain and equal `num_steps` can be members of one `pretrain` call.
-    """
-    sizes = PretrainConfig.at_scale(scale)
-    given = {name: value for name, value in overrides.items() if value is not None}
-    lines = read_grid("paper")["datasets"]
-    configs = [config for line in lines for config in expand({**line, **given}, sizes)]
-    return [each for each in configs if not each.task or each.task.startswith(f"{each.domain}_")]

@@ -1,4 +1,7 @@
-"""Types, rules and names of what people write: in YAML, in Python, in a notebook's parameters."""
+"""Checks of what people write in YAML, in Python and in a notebook's parameters.
+
+`Config` is the base of the stages' configs: checked construction, YAML and scales.
+"""
 
 import ast
 import difflib
@@ -6,63 +9,61 @@ import math
 import re
 import types
 import typing
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import yaml
 
-Rule = tuple[str, Callable[[Any], bool]]
-"""What a value keeps, in words and as a function."""
+from belib import paths
 
-NO_RULE: Rule = ("", lambda value: True)
+Rule = tuple[str, Callable[[Any], bool]]
+"""What a value must be, in words and as a test."""
+
+ANY: Rule = ("", lambda value: True)
 AT_LEAST_ZERO: Rule = ("at least 0", lambda value: value >= 0)
 AT_LEAST_ONE: Rule = ("at least 1", lambda value: value >= 1)
 AT_LEAST_TWO: Rule = ("at least 2", lambda value: value >= 2)
 POSITIVE: Rule = ("positive", lambda value: value > 0)
 SHARE: Rule = ("above 0, at most 1", lambda value: 0 < value <= 1)
 
-_LIMIT = 2**63
-"""Of whole numbers, which arrays and tables must hold."""
+_LIMIT = 2**63  # of whole numbers, which arrays and tables must hold
 
 
-def check_type(name: str, value: Any, annotation: Any, rule: Rule = NO_RULE) -> Any:
-    """`value` as plain Python has it, once it has the type and keeps the rule.
+def one_of(values: Collection[str]) -> Rule:
+    """Return the rule that a value is one of `values`."""
+    return f"one of {', '.join(values)}", lambda value: value in values
 
-    numpy's scalars and arrays become numbers and lists, an int a float where that is wanted.
 
-    Raises TypeError where the type differs, ValueError for what breaks the rule, is not finite, or
-    is a whole number of more than 63 bits.
+def check_type(name: str, value: Any, annotation: Any, rule: Rule = ANY) -> Any:
+    """Return `value` as a plain Python object of the annotated type that keeps the rule.
+
+    numpy's scalars and arrays become numbers and lists; an int becomes a float for a float.
+
+    Raises TypeError for another type, ValueError for a value that breaks the rule, is not finite,
+    or is a whole number of more than 63 bits.
     """
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()
-    if isinstance(annotation, types.UnionType):
-        options = typing.get_args(annotation)
-        if value is None and type(None) in options:
+    if isinstance(annotation, types.UnionType):  # of a type and None
+        if value is None:
             return None
-        return check_type(name, value, next(o for o in options if o is not type(None)), rule)
+        annotation = next(o for o in typing.get_args(annotation) if o is not types.NoneType)
     if typing.get_origin(annotation) is list:
         (item,) = typing.get_args(annotation)
-        if not isinstance(value, list | tuple):
-            wanted = f"{name} should be a list of {item.__name__}"
-            raise TypeError(f"{wanted}, got {value!r} (papermill: -y '{{{name}: [...]}}')")
-        entries = [check_type(f"{name}[{i}]", each, item, rule) for i, each in enumerate(value)]
-        if len(set(entries)) < len(entries) or not (entries or item is str):
-            wanted = "entries that differ" if entries else "at least one number"
-            raise ValueError(f"{name} must have {wanted}, got {value!r}")
-        return entries
-    if annotation is float and type(value) is int and abs(value) < _LIMIT:
-        value = float(value)
+        return _check_list(name, value, item, rule)
     if type(value) is int and abs(value) >= _LIMIT:
         raise ValueError(f"{name} must be below 2**63, got {value}")
+    if annotation is float and type(value) is int:
+        value = float(value)
     if type(value) is not annotation:
-        hint = ""
-        if annotation is float and isinstance(value, str) and _is_number(value):
-            hint = " (YAML reads 1e-4 as text: write 1.0e-4)"
-        found = type(value).__name__
-        raise TypeError(f"{name} should be {annotation.__name__}, got {value!r} ({found}){hint}")
+        is_number = annotation is float and re.match(r"[-+.\d]+e[-+\d]+$", str(value), re.I)
+        hint = " (YAML reads 1e-4 as text: write 1.0e-4)" if is_number else ""
+        wanted = f"{name} should be {annotation.__name__}"
+        raise TypeError(f"{wanted}, got {value!r} ({type(value).__name__}){hint}")
     words, holds = rule
     if annotation is float:
         words = f"{words} and finite" if words else "finite"
@@ -71,23 +72,27 @@ def check_type(name: str, value: Any, annotation: Any, rule: Rule = NO_RULE) -> 
     return value
 
 
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+def _check_list(name: str, value: Any, item: type, rule: Rule) -> list:
+    """Return the checked entries of a list; those of numbers are one or more, and none is twice."""
+    if not isinstance(value, list | tuple):
+        wanted = f"{name} should be a list of {item.__name__}"
+        raise TypeError(f"{wanted}, got {value!r} (papermill: -y '{{{name}: [...]}}')")
+    entries = [check_type(f"{name}[{i}]", entry, item, rule) for i, entry in enumerate(value)]
+    if len(set(entries)) < len(entries) or not (entries or item is str):
+        wanted = "entries that differ" if entries else "at least one number"
+        raise ValueError(f"{name} must have {wanted}, got {value!r}")
+    return entries
 
 
-def unknown_name(name: str, known: Iterable[str]) -> str:
-    """`'alhpa' (nearest: 'alpha')`, for messages."""
-    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+def unknown_name(name: str, names: Iterable[str]) -> str:
+    """Return `'alhpa' (nearest: 'alpha')`, for messages."""
+    near = difflib.get_close_matches(name, list(names), n=1, cutoff=0.5)
     return f"{name!r}" + (f" (nearest: {near[0]!r})" if near else "")
 
 
 @contextmanager
 def named(place: object) -> Iterator[None]:
-    """Put the place of a wrong value (a file, an entry) in front of what is said about it."""
+    """Put the place of a wrong value (a file, an entry) in front of the error's message."""
     try:
         yield
     except (TypeError, ValueError) as error:
@@ -95,7 +100,7 @@ def named(place: object) -> Iterator[None]:
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML in which a name stands once, and 010 is not 8 nor 1:30 the number 90."""
+    """YAML without repeated names, and without numbers such as 010 (8) and 1:30 (90)."""
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         node, names = super().compose_mapping_node(anchor), set()
@@ -118,9 +123,9 @@ class _Loader(yaml.SafeLoader):
 
 
 def read_yaml(path: str | Path) -> dict[str, Any]:
-    """The names and values of a YAML file, none of an empty one.
+    """Return the names and values of a YAML file, which may be empty.
 
-    Raises OSError; ValueError, with the file and line, for what is no YAML or has a name twice.
+    Raises OSError; ValueError, with the file and line, for other files and repeated names.
     """
     try:
         values = yaml.load(Path(path).read_bytes(), _Loader)
@@ -134,14 +139,13 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
 
 
 def check_parameters(namespace: dict[str, Any]) -> None:
-    """Refuse misspelt or mistyped notebook parameters; call it with `globals()` in the set-up cell.
+    """Raise for misspelt or mistyped notebook parameters; the set-up cell gives its `globals()`.
 
-    The parameters cell holds annotated literals. papermill only warns of a name that the cell lacks
-    and hides the warning where it prints no progress, so a run would go on with the default.
-    papermill's own cell is recognised in the session's history by its first line, which leaves the
-    variables that a person makes in JupyterLab alone.
+    The parameters cell holds annotated literals. papermill only warns of a name that the cell
+    lacks, and the run would go on with the default. Its own cell is recognised in the session's
+    history by the first line, so variables that a person makes in JupyterLab are not checked.
 
-    Raises TypeError and ValueError as `check_type` does, which also widens in place.
+    Raises TypeError and ValueError as `check_type` does; ints become floats in place.
     """
     annotations = namespace.get("__annotations__", {})
     for source in namespace.get("In", []):
@@ -152,3 +156,85 @@ def check_parameters(namespace: dict[str, Any]) -> None:
                     raise TypeError(f"this notebook has no parameter {near}")
     for name, annotation in annotations.items():
         namespace[name] = check_type(name, namespace[name], annotation)
+
+
+def scales(stage: str) -> list[str]:
+    """Return the scales that `params/` has for a stage (`04_pretrain`), by name."""
+    return sorted(path.name.split(".")[1] for path in paths.PARAMS.glob(f"{stage}.*.yaml"))
+
+
+def setting(default: Any, rule: Rule, meaning: str, source: str, unit: str = "") -> Any:
+    """Return a dataclass field with its validity rule, meaning, source and unit."""
+    metadata = {"rule": rule, "meaning": meaning, "source": source, "unit": unit}
+    return field(default=default, metadata=metadata)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """Checked construction, YAML and scales, common to all stages."""
+
+    STAGE: ClassVar[str]
+    MEMBER_FIELDS: ClassVar[tuple[str, ...]]
+    """Fields in which members of one run may differ."""
+
+    def __post_init__(self):
+        values = {item.name: getattr(self, item.name) for item in fields(self)}
+        for name, value in self.checked(values).items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def unused_fields(self) -> tuple[str, ...]:
+        """Fields that do not change this config's run."""
+        return ()
+
+    @classmethod
+    def checked(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Return checked values of fields; TypeError for an unknown name, with the nearest."""
+        rules = {item.name: item.metadata["rule"] for item in fields(cls)}
+        for name in values:
+            if name not in rules:
+                raise TypeError(f"{cls.__name__} has no field {unknown_name(name, rules)}")
+        hints = typing.get_type_hints(cls)
+        return {name: check_type(name, v, hints[name], rules[name]) for name, v in values.items()}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Self:
+        """Build a config from plain values; errors are those of `checked`."""
+        return cls(**cls.checked(values))
+
+    @classmethod
+    def from_yaml(cls, path: str | Path) -> Self:
+        """Read a flat YAML file of differences from the defaults; errors name the file."""
+        values = read_yaml(path)
+        with named(path):
+            return cls.from_dict(values)
+
+    @classmethod
+    def at_scale(cls, scale: str, **overrides: Any) -> Self:
+        """Return the sizes of `params/<stage>.<scale>.yaml`, with `overrides` that are not None."""
+        names = scales(cls.STAGE)
+        if scale not in names:
+            raise ValueError(f"scale must be one of {', '.join(names)}, got {scale!r}")
+        values = read_yaml(file := paths.PARAMS / f"{cls.STAGE}.{scale}.yaml")
+        with named(file):
+            values = cls.checked(values)
+        given = {name: value for name, value in overrides.items() if value is not None}
+        return cls.from_dict({**values, "scale": scale, **given})
+
+    def to_yaml(self) -> str:
+        """Return all fields as flat YAML, which `from_yaml` reads back to an equal object."""
+        return yaml.safe_dump(asdict(self), sort_keys=False)
+
+    def describe(self) -> list[dict[str, Any]]:
+        """Return a row a field (name, value, default, unit, meaning, source), for a DataFrame."""
+        words = ("unit", "meaning", "source")
+        return [
+            {"setting": item.name, "value": getattr(self, item.name), "default": item.default}
+            | {word: item.metadata[word] for word in words}
+            for item in fields(self)
+        ]
+
+    def changed(self, *names: str) -> list[str]:
+        """Return those of the named fields that do not have their default."""
+        default = {item.name: item.default for item in fields(self)}
+        return [name for name in names if getattr(self, name) != default[name]]

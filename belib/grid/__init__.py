@@ -15,13 +15,13 @@ from belib import envs, paths, runs
 from belib.config import (
     OfflineConfig,
     PretrainConfig,
+    expand,
     read_grid,
     read_yaml,
     scales,
     unknown_name,
 )
 from belib.config.checks import AT_LEAST_ONE, check_type, named
-from belib.config.settings import expand
 
 ENTRIES = ("datasets", "together", "offline")
 """Of a grid's file."""

@@ -6,9 +6,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from belib import datasets, results, runs, training
+from belib import results, runs, training
 from belib.grid import NO_DATASET, Job
-from belib.training.learning import offline_folder
 
 
 def workflow_folder(runs_dir: Path) -> Path:
@@ -29,13 +28,11 @@ def log(job: Job, runs_dir: Path) -> Path:
 def folders(job: Job, runs_dir: Path) -> list[Path]:
     """Its members' folders."""
     if job.stage == "collect":
-        return [datasets.dataset_folder(runs_dir, c.domain, c.dataset) for c in job.configs]
+        return [config.folder(runs_dir) for config in job.configs]
     if is_baselines(job):
         names = [name.replace(" ", "-") for name in results.BASELINES]
-        return [
-            offline_folder(runs_dir, c, NO_DATASET, name) for c in job.learning for name in names
-        ]
-    return [offline_folder(runs_dir, c, c.dataset, c.variant) for c in job.learning]
+        return [config.folder(runs_dir, name) for config in job.learning for name in names]
+    return [config.folder(runs_dir) for config in job.learning]
 
 
 def is_baselines(job: Job) -> bool:

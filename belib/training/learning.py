@@ -21,14 +21,14 @@ from belib.streams import Streams
 from belib.training.evaluation import Evaluator
 
 _DIVERGED = 100
-"""Values this many times above what the rewards allow are of no use, whatever comes after them."""
+"""Critic values this many times above what the rewards allow are a divergence."""
 
 _LOOK_EVERY = 100
-"""Updates between looks for divergence: each waits for all that a card has been given to do."""
+"""Updates between looks for divergence: each waits for all that a GPU has been given to do."""
 
 _LEAST_REWARD = 0.01
-"""What rewards are taken to be worth at least: networks begin with values of about 1, even where a
-sparse task has paid nothing yet."""
+"""Floor of max abs(reward) in the divergence bound: a fresh critic outputs about 1 even where a
+sparse task's rewards are all 0."""
 
 
 class Learning:
@@ -42,24 +42,27 @@ class Learning:
 
     def __init__(self, configs: Sequence[OfflineConfig], folders: Sequence[Path], dataset: Dataset):
         self.config, self.configs, self.folders = configs[0], configs, folders
-        self.collected = dataset.config()
-        self.data = identity(dataset)
-        seeds = [config.seed for config in configs]
-        tasks = [config.task for config in configs]
+        self.collected, self.data = dataset.config(), identity(dataset)
+        seeds, tasks = [c.seed for c in configs], [c.task for c in configs]
         self.evaluator = Evaluator(tasks, seeds, self.config.eval_episodes)
         sizes = (self.evaluator.obs_dim, self.evaluator.action_dim)
         check_sizes(self.config, dataset, sizes)
-        replay, self.bound = load_replay(
-            configs, oldest(dataset, self.config.replay_capacity), sizes
-        )
+        held = oldest(dataset, self.config.replay_capacity)
+        replay, self.bound = load_replay(configs, held, sizes)
         self.learner = LEARNERS[self.config.algorithm](*sizes, configs)
         draws = Streams(seeds, "replay")
         self.engine = Engine(self.learner, replay, self.config.batch_size, draws)
         self.step = 0
         self.returns: list[list[dict[str, Any]]] = [[] for _ in configs]
+        """Of each member, a row an evaluation: `results.row` and the update's metrics."""
         self.diverged: list[int | None] = [None] * len(configs)
-        """The update by which a member's numbers had stopped being finite or of any use."""
+        """The update at which a member was stopped."""
         self.revision = paths.git_revision()
+
+    @property
+    def name(self) -> str:
+        """The learner, its dataset and the number of members."""
+        return f"{self.config.variant} on {self.config.dataset}, {len(self.configs)} members"
 
     def advance(self) -> None:
         """One update of every member; an evaluation every `eval_every` updates and at the end."""
@@ -94,23 +97,25 @@ class Learning:
                 )
 
     def _evaluate(self, metrics: Metrics) -> None:
-        policy = lambda obs: self.learner.act(obs, explore=False)  # noqa: E731
+        def policy(obs: torch.Tensor) -> torch.Tensor:
+            return self.learner.act(obs, explore=False)
+
         returns = self.evaluator(policy, self.step)
         for member, config in enumerate(self.configs):
-            found: dict[str, Any] = {"precision": self.learner.precision}
-            found["upright"] = float(self.evaluator.upright[member])
+            changes: dict[str, Any] = {"upright": float(self.evaluator.upright[member])}
+            changes["precision"] = self.learner.precision
             numbers = {key: float(value[member]) for key, value in metrics.items()}
             if self.diverged[member] is not None:
-                found |= {"status": "diverged", "return": math.nan}
+                changes |= {"status": "diverged", "return": math.nan}
                 numbers = dict.fromkeys(numbers, math.nan)
-            known = (self.collected, self.step, returns[member], self.revision)
-            self.returns[member].append(results.row(config, *known, **found) | numbers)
+            facts = (self.collected, self.step, returns[member], self.revision)
+            self.returns[member].append(results.row(config, *facts, **changes) | numbers)
 
     def write_tables(self) -> None:
         """Write each member's `results.csv` and `metrics.csv`: a row an evaluation.
 
         What says that a member is finished comes last: its `results.csv`, and the first one's,
-        which has the checkpoint, after all others' (`runs.pending`).
+        which has the checkpoint, after all others'.
         """
         for folder, rows in reversed(list(zip(self.folders, self.returns, strict=True))):
             table = pd.DataFrame(rows, columns=results.COLUMNS if not rows else None)
@@ -119,41 +124,31 @@ class Learning:
             results.write(folder / "results.csv", table[list(results.COLUMNS)])
 
     def postfix(self) -> dict[str, float]:
-        """The latest return, averaged over members."""
+        """Return the latest return, averaged over members."""
         latest = [rows[-1]["return"] for rows in self.returns if rows]
         latest = [value for value in latest if math.isfinite(value)]
         return {"return": round(float(np.mean(latest)), 1)} if latest else {}
 
     def state(self) -> dict[str, Any]:
-        """Everything but the dataset."""
-        return {
-            "step": self.step,
-            "data": self.data,
-            "learner": self.learner.state_dict(),
-            "engine": self.engine.state(),
-            "returns": self.returns,
-            "diverged": self.diverged,
-        }
+        """Return everything but the dataset."""
+        plain = {name: getattr(self, name) for name in ("step", "data", "returns", "diverged")}
+        return {**plain, "learner": self.learner.state_dict(), "engine": self.engine.state()}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from `state()`: the next updates are the same to the bit.
-
-        Raises DatasetError where the dataset is not the one that the run began with.
-        """
-        check_data(state["data"], self.data)
+        """Continue from `state()`, on the same dataset; updates are the same to the bit."""
         self.step, self.returns, self.diverged = state["step"], state["returns"], state["diverged"]
         self.learner.load_state_dict(state["learner"])
         self.engine.restore(state["engine"])
 
 
 def identity(dataset: Dataset) -> dict[str, Any]:
-    """What tells a dataset from another: its name, size, and card's hash of all arrays, if any."""
+    """Return a dataset's name, size, and its card's hash of all arrays, if it has a card."""
     card = datasets.read_card(dataset.folder) or {}
     return {"name": dataset.name, "steps": dataset.steps, "sha256": card.get("sha256")}
 
 
 def check_data(before: dict[str, Any], now: dict[str, Any]) -> None:
-    """DatasetError where the identities of the data that were and are learnt from differ."""
+    """Raise DatasetError where the identities of the data before and now differ."""
     if before != now:
         raise DatasetError(
             f"{now['name']} has changed since policies were learnt from it (it had "
@@ -161,16 +156,19 @@ def check_data(before: dict[str, Any], now: dict[str, Any]) -> None:
         )
 
 
-def offline_folder(
-    runs_dir: str | Path, config: OfflineConfig, dataset: str, algorithm: str
-) -> Path:
-    """`<runs_dir>/offline/<domain>/<dataset>/<algorithm>/<task>-s<seed>`."""
-    parts = ("offline", config.domain, dataset, algorithm, f"{config.task}-s{config.seed}")
-    return paths.resolve(runs_dir).joinpath(*parts)
+def check_sizes(config: OfflineConfig, dataset: Dataset, sizes: tuple[int, int]) -> None:
+    """Raise DatasetError where a dataset's arrays are not those of the task's environment."""
+    first = next(dataset.episodes())
+    for key, size in zip(("observation", "action"), sizes, strict=True):
+        if first[key].shape[1] != size:
+            raise DatasetError(
+                f"{dataset.files[0]}: {key!r} must have {size} columns for {config.task}, "
+                f"got {first[key].shape[1]}"
+            )
 
 
 def oldest(dataset: Dataset, transitions: int) -> Dataset:
-    """The first episodes that hold so many transitions, which ExORL's loader takes; or all."""
+    """Return the first episodes that hold so many transitions, as ExORL's loader does; or all."""
     number = np.searchsorted(np.cumsum(dataset.lengths), transitions) + 1
     return replace(dataset, files=dataset.files[:number])
 
@@ -178,7 +176,7 @@ def oldest(dataset: Dataset, transitions: int) -> Dataset:
 def load_replay(
     configs: Sequence[OfflineConfig], dataset: Dataset, sizes: tuple[int, int]
 ) -> tuple[Replay, float]:
-    """The dataset's transitions in memory once, with a reward column a task, for all members.
+    """Return the dataset's transitions in memory once, for all members, a reward column a task.
 
     `sizes` are obs_dim and action_dim.
 
@@ -206,14 +204,3 @@ def load_replay(
     largest = max(np.abs(rewards).max() for rewards in labels)
     horizon = 1 / (1 - config.discount) if config.discount < 1 else math.inf
     return replay, max(float(largest), _LEAST_REWARD) * horizon
-
-
-def check_sizes(config: OfflineConfig, dataset: Dataset, sizes: tuple[int, int]) -> None:
-    """DatasetError where a dataset's arrays are not those of the task's environment."""
-    first = next(dataset.episodes())
-    for key, size in zip(("observation", "action"), sizes, strict=True):
-        if first[key].shape[1] != size:
-            raise DatasetError(
-                f"{dataset.files[0]}: {key!r} must have {size} columns for {config.task}, "
-                f"got {first[key].shape[1]}"
-            )

@@ -40,7 +40,7 @@ LOOKS = {
     "random": Look("random actions", "#a5854f", "P"),
     "task": Look("online", "tab:green", "*"),
 }
-"""All objectives, in the order of legends. An objective without a line here is light grey, last."""
+"""All objectives, in the order of legends. An objective without a line here is grey, and last."""
 
 ALPHAS, QS = LOOKS["behavioral"].grid, LOOKS["renyi"].grid
 
@@ -66,7 +66,7 @@ def use_style() -> None:
 
 def look(objective: str | None) -> Look:
     """Return the look of an objective, a neutral one where `LOOKS` has no line for it."""
-    return LOOKS.get(str(objective), Look(str(objective), "0.75", "v"))
+    return LOOKS.get(str(objective), Look(str(objective), "0.62", "v"))
 
 
 def objective_color(objective: str | None, parameter: float | None = None) -> tuple:

@@ -179,6 +179,9 @@ class RunningMoments(nn.Module):
         self.variance.lerp_(variance, share).add_(share * (1 - share) * difference.square())
 
 
+_ADAM: dict[str, Any] = {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8}
+_ADAM |= {"weight_decay": 0.0, "amsgrad": False, "maximize": False}
+
 # torch has no public name for it.
 _fused_adam = torch._fused_adam_  # pyright: ignore[reportPrivateImportUsage]
 
@@ -214,18 +217,5 @@ class Adam(nn.Module):
             gradients = torch.autograd.grad(loss, weights)
         steps, *moments = self.buffers()
         steps += 1
-        _fused_adam(
-            weights,
-            gradients,
-            moments[::2],
-            moments[1::2],
-            [],
-            [steps] * len(weights),
-            lr=self.learning_rate,
-            beta1=0.9,
-            beta2=0.999,
-            eps=1e-8,
-            weight_decay=0.0,
-            amsgrad=False,
-            maximize=False,
-        )
+        counts, rate = [steps] * len(weights), self.learning_rate
+        _fused_adam(weights, gradients, moments[::2], moments[1::2], [], counts, lr=rate, **_ADAM)

@@ -87,18 +87,11 @@ class Replay:
         for name in ("_rows", "_begin", "_column", "_ahead"):
             setattr(self, name, getattr(self, name).to(device))
 
-    def add(
-        self,
-        source: int,
-        obs: np.ndarray,
-        action: np.ndarray,
-        reward: np.ndarray,
-        discount: np.ndarray,
-        *,
-        first: bool,
-    ) -> None:
-        """Append consecutive rows (rows, ...) of one episode, from its beginning if `first`."""
-        columns = (obs, action, reward, discount)
+    def add(self, source: int, *columns: np.ndarray, first: bool) -> None:
+        """Append consecutive rows of one episode, from its beginning if `first`.
+
+        `columns` are obs, action, reward and discount: (rows, ...), or one row without that axis.
+        """
         block = np.concatenate([np.atleast_2d(part).astype(np.float32) for part in columns], -1)
         if first:
             self._length[source] = 0

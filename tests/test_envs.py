@@ -21,7 +21,7 @@ def test_sizes_and_types():
     assert (quadruped.obs_dim, quadruped.action_dim, quadruped.physics_dim) == (78, 12, 57)
 
 
-@pytest.mark.parametrize("task", ["walker_walk", "quadruped_run", "reacher_easy"])
+@pytest.mark.parametrize("task", ["walker_walk", "quadruped_run", "ball_in_cup_catch"])
 def test_an_environment_is_dm_controls_own_to_the_bit(task):
     env = Environment(task, 3)
     reference = suite.load(
@@ -41,17 +41,6 @@ def test_an_environment_is_dm_controls_own_to_the_bit(task):
         assert found.reward == expected.reward
 
 
-def test_seeds_decide_the_starting_states():
-    def starts(seed):
-        env = Environment("walker_stand", seed)
-        return [env.reset().obs for _ in range(3)]
-
-    one, again, other = starts(7), starts(7), starts(8)
-    np.testing.assert_array_equal(one, again)
-    assert not np.array_equal(one[0], other[0])
-    assert not np.array_equal(one[0], one[1])
-
-
 def test_a_time_limit_is_no_terminal_and_a_terminal_stays_one(monkeypatch):
     env = Environment("cartpole_balance", 0)
     env.reset()
@@ -67,44 +56,27 @@ def test_a_time_limit_is_no_terminal_and_a_terminal_stays_one(monkeypatch):
     assert found.discount == 0.0
 
 
-def test_actions_are_scaled_from_the_unit_interval():
-    env = Environment("ball_in_cup_catch", 0)
-    env.reset()
-    env.step(np.ones(env.action_dim))
-    spec = env._env.action_spec()
-    np.testing.assert_allclose(env.physics.data.ctrl, spec.maximum)
-
-
 @pytest.mark.parametrize(
     "task",
     ["walker_stand", "quadruped_walk", "hopper_hop", "reacher_easy", "swimmer_swimmer6"],
 )
-def test_a_restored_simulation_goes_on_to_the_bit(task):
+def test_a_restored_simulation_goes_on_to_the_bit(task, tmp_path):
     env, random = Environment(task, 3), np.random.RandomState(0)
     for _ in range(3):  # the last two put their targets into the model, at each reset
         env.reset()
     actions = random.uniform(-1, 1, (60, env.action_dim))
     for action in actions[:30]:
         env.step(action)
-    state = env.state()
+    torch.save(env.state(), tmp_path / "state.pt")
     straight = [env.step(action) for action in actions[30:]]
     other = Environment(task, 99)
-    other.restore(state)
+    other.restore(torch.load(tmp_path / "state.pt", weights_only=True))
     for action, expected in zip(actions[30:], straight, strict=True):
         found = other.step(action)
         assert np.array_equal(found.obs, expected.obs)
         assert np.array_equal(found.physics, expected.physics)
         assert found.reward == expected.reward
     assert np.array_equal(env.reset().obs, other.reset().obs)
-
-
-def test_state_is_made_of_what_a_safe_checkpoint_holds(tmp_path):
-    env = Environment("walker_stand", 0)
-    env.reset()
-    torch.save(env.state(), tmp_path / "state.pt")
-    other = Environment("walker_stand", 1)
-    other.restore(torch.load(tmp_path / "state.pt", weights_only=True))
-    np.testing.assert_array_equal(other.physics.get_state(), env.physics.get_state())
 
 
 def test_tasks_of_a_domain_share_a_model():
@@ -133,10 +105,6 @@ def test_states_of_the_wrong_size_are_refused():
         TaskRewards("quadruped").of_states(np.zeros((2, 45)))  # without the 12 activations
     with pytest.raises(ValueError, match=r"states must have 2 axes, got shape \(18,\)"):
         TaskRewards("walker").of_states(np.zeros(18))
-    states = np.array([Environment("walker_run", 0).reset().physics])
-    rewards = TaskRewards("walker")
-    for kind in (states.tolist(), np.asfortranarray(np.repeat(states, 2, 0))):
-        assert (rewards.of_states(kind)[0] == rewards.of_states(states)[0]).all()
 
 
 def test_an_action_has_a_number_for_each_joint():
@@ -147,10 +115,11 @@ def test_an_action_has_a_number_for_each_joint():
             env.step(action)
 
 
-def test_seeds_are_whole_numbers_of_any_size():
-    starts = [Environment("walker_run", seed).reset().obs for seed in (3, np.int64(3), 3 + 2**32)]
+def test_seeds_are_whole_numbers_that_decide_the_initial_states():
+    starts = [Environment("walker_run", s).reset().obs for s in (3, np.int64(3), 3 + 2**32, 4)]
     assert (starts[0] == starts[1]).all()
     assert (starts[0] == starts[2]).all(), "dm_control takes 32 bits"
+    assert (starts[0] != starts[3]).any()
     for seed in (-1, 1.0, True, "1"):
         with pytest.raises(ValueError, match="seed must be"):
             Environment("walker_run", seed)

@@ -56,20 +56,15 @@ def test_the_table(kind, dtype):
 
 @pytest.mark.parametrize("name", REWARDS)
 def test_arrays_and_tensors_of_any_shape_agree(name):
-    reward = REWARDS[name]
-    distance = np.random.default_rng(0).gamma(1.0, 3.0, (2, 3, 4))
-    found = reward(distance)
-    assert type(found) is np.ndarray
-    torch.testing.assert_close(reward(torch.tensor(distance)), torch.tensor(found))
-    for member in (0, 1):  # no axis knows of another
-        np.testing.assert_array_equal(reward(distance[member]), found[member])
-    assert reward(distance.tolist()).tolist() == found.tolist()
-    scalar = reward(float(distance[0, 0, 0]))
-    assert np.ndim(scalar) == 0
-    assert scalar == pytest.approx(found[0, 0, 0], rel=1e-14)
+    reward, distance = REWARDS[name], np.random.default_rng(0).gamma(1.0, 3.0, (2, 3, 4))
+    expected = reward(distance)
+    assert type(expected) is np.ndarray
+    torch.testing.assert_close(reward(torch.tensor(distance)), torch.tensor(expected))
+    np.testing.assert_array_equal(reward(distance[1]), expected[1])  # entry by entry
+    assert reward(distance.tolist()).tolist() == expected.tolist()
+    assert reward(float(distance[0, 0, 0])) == pytest.approx(expected[0, 0, 0], rel=1e-14)
     assert reward(distance.astype(np.float32)).dtype == np.float32
     assert reward(torch.ones(2)).dtype == torch.float32
-    assert reward([1, 2]).dtype == np.float64
 
 
 @pytest.mark.parametrize("alpha", TABLE)
@@ -129,7 +124,7 @@ def test_at_alpha_one_it_is_not_the_shannon_reward():
     )
 
 
-@pytest.mark.parametrize("alpha", [0.2, 0.5, 0.7, 0.9, 1.0])
+@pytest.mark.parametrize("alpha", [0.2, 0.5, 0.9, 1.0])
 @pytest.mark.parametrize("n_outcomes", [2, 512])
 def test_increasing_up_to_alpha_one(alpha, n_outcomes):
     beta = prelec_beta(alpha, n_outcomes)
@@ -172,22 +167,17 @@ def test_renyis_published_form_has_the_wrong_sign_above_one():
 
 
 @pytest.mark.parametrize("d", [1, 3])
-@pytest.mark.parametrize("alpha", [0.5, 2.0])
-def test_the_exact_rewards_mean_is_the_papers_estimate(alpha, d):
+@pytest.mark.parametrize(("alpha", "beta"), [(0.5, 0.8), (2.0, 0.8), (1.0, 1.0)])
+def test_the_exact_rewards_mean_is_the_papers_estimate(alpha, beta, d):
+    """At alpha = beta = 1, unlike the simplified one: Shannon's."""
     sample = np.random.default_rng(d).uniform(0, 3, (400, d))  # densities on both sides of 1
     distance = knn_distances(sample, k=4)[:, -1]
-    reward = behavioral_reward_exact(distance, alpha=alpha, beta=0.8, k=4, n=400, d=d)
+    reward = behavioral_reward_exact(distance, alpha=alpha, beta=beta, k=4, n=400, d=d)
     assert {*reward.sign} <= {-1.0, 1.0}
-    estimate = behavioral_entropy_knn(sample, alpha=alpha, beta=0.8, k=4, correction=None)
-    assert np.mean(reward.sign * np.exp(reward.log)) == pytest.approx(estimate.value, rel=1e-10)
-
-
-def test_the_exact_reward_at_alpha_one_is_shannons():
-    """Unlike the simplified one: its mean is the plug-in estimate of Shannon's entropy."""
-    sample = np.random.default_rng(0).normal(size=(300, 2))
-    distance = knn_distances(sample, k=4)[:, -1]
-    reward = behavioral_reward_exact(distance, alpha=1.0, beta=1.0, k=4, n=300, d=2)
-    estimate = shannon_entropy_knn(sample, k=4, correction=None)
+    if alpha == 1:
+        estimate = shannon_entropy_knn(sample, k=4, correction=None)
+    else:
+        estimate = behavioral_entropy_knn(sample, alpha=alpha, beta=beta, k=4, correction=None)
     assert np.mean(reward.sign * np.exp(reward.log)) == pytest.approx(estimate.value, rel=1e-10)
 
 

@@ -323,16 +323,11 @@ def test_a_card_notices_the_smallest_change(folder, change):
     assert [fault.split()[0] for fault in datasets.check_card(folder)] == ["sha256"]
 
 
-def test_no_card_or_no_json(folder):
-    for text, words in (
-        ("{", "must hold JSON: "),
-        ("[1, 2]", "must hold a JSON object, got list"),
-        ('{"steps": 14}', "must have num_steps, episodes"),
-    ):
-        (folder / "card.json").write_text(text)
-        for read in (datasets.read_card, datasets.check_card):
-            with pytest.raises(ValueError, match=f"card.json {words}"):
-                read(folder)
+def test_no_card_or_another_file(folder):
+    (folder / "card.json").write_text('{"steps": 14}')
+    for read in (datasets.read_card, datasets.check_card):
+        with pytest.raises(ValueError, match=r"card.json must have num_steps, episodes"):
+            read(folder)
     (folder / "card.json").unlink()
     assert datasets.check_card(folder) == ["there is none"]
     assert datasets.validate(folder) == []  # a download has none

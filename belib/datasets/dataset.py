@@ -145,9 +145,7 @@ def episode_files(buffer: Path) -> tuple[Path, ...]:
 def find_datasets(runs_dir: str | Path, domain: str, names: Sequence[str] = ()) -> list[Dataset]:
     """Return the datasets of a domain that have episodes, each once: all by name, or `names`.
 
-    Args:
-        runs_dir: holds `datasets/`.
-        names: of datasets, patterns of names (`behavioral-*`), or paths of datasets' folders.
+    `names` are names, patterns of names (`behavioral-*`), or paths of datasets' folders.
 
     Raises DatasetError if a name or pattern has no dataset, or a path is in another `runs_dir`.
     """

@@ -69,10 +69,7 @@ def subsample(
 
 
 def import_exorl(source: str | Path, folder: str | Path, *, link: bool = False) -> Dataset:
-    """Make a dataset of a public ExORL download or of URLB's buffer: all episodes, checked.
-
-    ExORL's own loader stops at the oldest million transitions; nothing is left out here. float64
-    arrays are copied as they are, and cast when they are read.
+    """Make a dataset of all episodes of a public ExORL download or of URLB's buffer.
 
     Args:
         source: `datasets/<domain>/<algorithm>` or its `buffer/`, or URLB's working folder.
@@ -102,10 +99,7 @@ def _derive(
     config: Path | None = None,
     link: bool | None = None,
 ) -> Dataset:
-    """Make a dataset, whole or not at all, of our `files` (`link` None) or of imported ones.
-
-    Ours come with their recorded rewards and get a card.
-    """
+    """Make a whole dataset or none; our own files (`link` None) bring rewards and get a card."""
     folder, ours = paths.resolve(folder), link is None
     for source in provenance["sources"]:
         if folder.parent.name != (domain := source["domain"]):

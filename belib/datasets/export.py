@@ -16,29 +16,24 @@ from belib.datasets.relabelling import task_rewards
 def export_minari(
     dataset: Dataset, dataset_id: str | None = None, *, task: str | None = None, **metadata: Any
 ) -> Any:
-    """Write a Minari dataset, which `minari.load_dataset` finds, and return it.
-
-    Minari's folder is `MINARI_DATASETS_PATH`, or `.minari/datasets` at home. Physics states and
-    other arrays become the episodes' `infos`.
+    """Write a Minari dataset in `MINARI_DATASETS_PATH`, or `.minari/datasets` at home; return it.
 
     Args:
-        dataset: the source.
+        dataset: the source, whose physics states become the episodes' `infos`.
         dataset_id: by default `belib/<domain>/<name>-v0`.
         task: whose rewards are written, by default those stored in the episodes.
         metadata: `author`, `author_email`, `code_permalink`, ... of Minari's dataset.
 
-    Raises ImportError without the `minari` extra, ValueError for an id that is taken or has no
-    version, DatasetError for an episode that breaks a rule of the format.
+    Raises ImportError without the `minari` extra, ValueError for an id that is taken or malformed.
     """
     try:
+        import minari
         from gymnasium.spaces import Box
-        from minari import create_dataset_from_buffers
-        from minari.data_collector import EpisodeBuffer
         from minari.storage import get_dataset_path
     except ImportError as error:
         raise ImportError("Minari is not installed: pip install 'belib[minari]'") from error
     dataset_id = dataset_id or f"belib/{dataset.domain}/{dataset.name}-v0"
-    place = get_dataset_path(dataset_id)
+    place, buffer = get_dataset_path(dataset_id), minari.data_collector.EpisodeBuffer
     if place.exists() or not re.search(r"-v\d+$", dataset_id):
         raise ValueError(f"dataset_id must be new and end in a version, as -v0, got {dataset_id!r}")
     rewards = None if task is None else task_rewards(dataset, [task])
@@ -47,9 +42,9 @@ def export_minari(
     metadata.setdefault("description", f"{dataset.name}: {dataset.steps} steps of dm_control")
     try:
         with warnings.catch_warnings(action="ignore", category=UserWarning):  # missing metadata
-            return create_dataset_from_buffers(
+            return minari.create_dataset_from_buffers(
                 dataset_id,
-                (EpisodeBuffer(**episode) for episode in _episodes(dataset, rewards)),
+                (buffer(**episode) for episode in _episodes(dataset, rewards)),
                 observation_space=Box(-np.inf, np.inf, first["observation"].shape[1:]),
                 action_space=Box(-1, 1, first["action"].shape[1:]),
                 data_format="hdf5",

@@ -57,8 +57,8 @@ def relabel(dataset: Dataset, task: str) -> list[np.ndarray]:
     """Return rewards (rows,) float64 of a task for each episode, computed from physics states.
 
     They equal the rewards recorded at collection, to the bit, for Walker and Quadruped; row 0 is 0.
-    One pass, about 30 s a million rows, computes all tasks of the domain. `relabelled/` caches them
-    for as long as the episode's file and the versions of dm_control and MuJoCo stay the same.
+    One pass, about 30 s a million rows, computes all tasks of the domain and caches them for as
+    long as the episode's file and the versions of dm_control and MuJoCo stay the same.
 
     Raises DatasetError for data without physics states, for a task of another model, and if the
     stored reward is not reproduced, as for tasks (reacher) whose target is not part of the state.

@@ -22,13 +22,10 @@ class Fault(NamedTuple):
 def validate(folder: str | Path) -> list[Fault]:
     """Return all faults of a dataset, by file and row; nothing is changed or removed.
 
-    Checked are names, arrays, types, shapes, numbers, sizes that fit the domain and each other,
-    indices without gaps, rewards that fit their episodes, the configuration, the card, and files
-    that an interrupted write has left.
-
-    Reading refuses the same episodes and rewards with a DatasetError. Only listed, since they
-    change no number that is read: float64 arrays, gaps between indices, rewards that belong to no
-    episode, a card that does not fit, leftovers.
+    Checked are names, arrays, sizes that fit the domain, indices without gaps, rewards that fit
+    their episodes, configuration, card, and leftovers of interrupted writes. Every reader refuses
+    the same episodes and rewards. Only listed are float64 arrays, gaps, rewards without episode, a
+    card that does not fit, and leftovers: they change no number that is read.
     """
     folder = paths.resolve(folder)
     if not folder.is_dir():

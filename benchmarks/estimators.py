@@ -18,7 +18,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from belib.estimators import KNNSample, shannon_entropy_knn
 from belib.estimators.twicing import twiced
-from belib.knn import _search_products, _search_tree, knn_distances
+from belib.knn import _search_brute, _search_tree, knn_distances
 from belib.weighting import Prelec, entropy_term, prelec_beta
 
 ALPHAS = (0.2, 0.5, 0.7, 0.9, 1.0, 1.5, 2.0, 3.0, 5.0)
@@ -138,8 +138,8 @@ def speed_rows(scale: float, repeats: int) -> Iterator[dict]:
         yield against(
             "products against tree",
             f"n = {len(x)}, d = {d}, k = 12",
-            lambda x=x: _search_products(x, 13, 2.0),
-            lambda x=x: _search_tree(x, 13, 2.0),
+            lambda x=x: _search_brute(x, 13)[0],
+            lambda x=x: _search_tree(x, 13, 2.0)[0],
             "",
             repeats,
         )

@@ -160,9 +160,9 @@ def duplicates_and_one_far():
 
 
 @pytest.mark.parametrize("make", [two_scales, duplicates_and_one_far])
-@pytest.mark.parametrize("card", [False, True])
-def test_tensors_of_two_scales_are_searched_as_exactly_as_others(make, card, monkeypatch):
-    monkeypatch.setattr("belib.knn._on_card", lambda x: card)
+@pytest.mark.parametrize("gpu", [False, True])
+def test_tensors_of_two_scales_are_searched_as_exactly_as_others(make, gpu, monkeypatch):
+    monkeypatch.setattr("belib.knn._on_gpu", lambda x: gpu)
     points = make().astype(np.float32)
     expected = distances_by_hand(points, 5)
     for x in (torch.tensor(points), torch.tensor(points)[None].expand(2, -1, -1), points):
@@ -175,7 +175,7 @@ def test_ordinary_points_need_no_second_search(monkeypatch):
     """The bound of the product's errors is tight enough that differences are rarely asked."""
     x = torch.tanh(torch.randn(4, 256, 128, generator=torch.Generator().manual_seed(0)))
     asked = []
-    monkeypatch.setattr("belib.knn._by_differences", lambda points, rows, k: asked.extend(rows))
+    monkeypatch.setattr("belib.knn._undecided", lambda points, rows, k: asked.extend(rows))
     knn_distances(x, k=12)
     assert not asked
 

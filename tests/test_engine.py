@@ -153,7 +153,7 @@ def replayed(recording):
 
 
 def as_captured_on_a_gpu(monkeypatch):
-    for name in ("_on_card", "_captured"):
+    for name in ("_on_gpu", "_captured"):
         monkeypatch.setattr(knn, name, lambda x: True)
 
 

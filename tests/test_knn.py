@@ -6,8 +6,6 @@ from threadpoolctl import threadpool_limits
 from belib import knn
 from belib.knn import knn_distances
 
-SEARCHES = [knn._search_tree, knn._search_products]
-
 
 def brute_force(x, k, exclude_self=True):
     """Float64 reference by differences."""
@@ -73,21 +71,21 @@ def samples(kind, d):
     "kind", ["normal", "lattice", "tight clusters", "huge", "far from the origin"]
 )
 @pytest.mark.parametrize("d", [1, 3, 24])
-def test_the_choice_of_search_never_changes_the_answer(kind, d):
+def test_the_choice_of_search_never_changes_the_answer(kind, d, monkeypatch):
     x = samples(kind, d)
     squared = np.stack([np.square(x - point).sum(1) for point in x])
     reference = np.sqrt(np.sort(squared, axis=1)[:, :13])
-    for search in SEARCHES:
-        np.testing.assert_allclose(search(x, 13, 2.0), reference, rtol=1e-12)
+    for dimensions in (0, 99):
+        monkeypatch.setattr(knn, "TREE_DIMENSIONS", dimensions)
+        distances = knn_distances(x, k=13, exclude_self=False)
+        np.testing.assert_allclose(distances, reference, rtol=1e-12)
 
 
-def test_products_of_several_blocks_and_edge_sizes():
-    random = np.random.default_rng(4)
-    for n, k in ((2, 1), (255, 254), (257, 5), (5000, 3)):
-        x = random.normal(size=(n, 10))
-        np.testing.assert_allclose(
-            knn._search_products(x, k, 2.0), knn._search_tree(x, k, 2.0), rtol=1e-12
-        )
+@pytest.mark.parametrize(("n", "k"), [(2, 1), (255, 254), (257, 5), (5000, 3)])
+def test_edge_sizes(n, k):
+    x = np.random.default_rng(4).normal(size=(n, 10))
+    (by_products, _), (by_tree, _) = knn._search_brute(x, k), knn._search_tree(x, k, 2.0)
+    np.testing.assert_allclose(by_products, by_tree, rtol=1e-12)
 
 
 def test_chebyshev_by_hand():
@@ -127,13 +125,13 @@ def test_tensors_are_searched_in_full_precision_within_bfloat16_code():
 
 
 @pytest.mark.parametrize("exclude_self", [True, False])
-def test_the_search_of_a_card_finds_the_same(exclude_self, monkeypatch):
+def test_the_search_of_a_gpu_gives_the_same(exclude_self, monkeypatch):
     """It measures all pairs that the product selects again; on a CPU, only the close ones."""
     x = torch.randn(2, 200, 48, generator=torch.Generator().manual_seed(0))
     x[:, :20] = x[:, 20:40] + 1e-4
     x[:, 40] = x[:, 41]
     expected = knn_distances(x, k=5, exclude_self=exclude_self)
-    monkeypatch.setattr(knn, "_on_card", lambda x: True)
+    monkeypatch.setattr(knn, "_on_gpu", lambda x: True)
     found = knn_distances(x, k=5, exclude_self=exclude_self)
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=0)
     assert (found[:, 40, 0] == 0).all()

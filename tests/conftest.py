@@ -54,7 +54,7 @@ class OtherSums(TorchDispatchMode):
 
 @pytest.fixture(params=["highest", "medium"])
 def float32_products(request):
-    """Each answer of `machine.fastest_float32`, where it makes a difference to the bits."""
+    """Both answers of `machine.fastest_float32`, on a processor where they differ in bits."""
     with pytest.MonkeyPatch.context() as patch, OtherSums():
         patch.setattr(machine, "fastest_float32", lambda: request.param)
         yield

@@ -241,9 +241,6 @@ def test_places_have_spaces_and_brackets(make_dataset, tmp_path):
     shutil.copytree(make_dataset().folder, place)
     datasets.write_card(place)
     assert datasets.validate(place) == []
-    datasets.load(place).files[0].write_bytes(b"")
-    (fault,) = datasets.validate(place)
-    assert fault.fault.startswith("buffer/episode_000000_4.npz cannot be read")
 
 
 def test_a_card_says_what_the_files_hold(folder):

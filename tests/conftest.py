@@ -1,14 +1,17 @@
+import itertools
 import shutil
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from belib import datasets, machine
+from belib import datasets, machine, runs
 from belib.config import OfflineConfig, PretrainConfig
 from belib.envs import Environment, TaskRewards, primal_task
+from belib.training import pretrain
 
 SMALL = {"scale": "test", "hidden_dim": 16, "batch_size": 16}
 
@@ -120,3 +123,26 @@ def make_dataset(tmp_path, hand_made):
         return datasets.load(shutil.copytree(kept, tmp_path / "datasets" / domain / name))
 
     return make
+
+
+@pytest.fixture
+def frequent_checkpoints(monkeypatch):
+    """The clock goes on by a second when it is looked at, and checkpoints may take all the time."""
+    monkeypatch.setattr(runs, "time", SimpleNamespace(monotonic=itertools.count().__next__))
+    monkeypatch.setattr(runs, "CHECKPOINT_SHARE", 10.0)
+
+
+@pytest.fixture(scope="session")
+def walker_data(tmp_path_factory):
+    """Two random episodes of Walker, for all tests."""
+    runs_dir = tmp_path_factory.mktemp("runs")
+    config = PretrainConfig(objective="random", num_steps=2000, scale="test")
+    pretrain(config, runs_dir=runs_dir, progress=False)
+    return runs_dir / "datasets"
+
+
+@pytest.fixture
+def runs_dir(walker_data, tmp_path):
+    """A folder of runs with `walker_data`."""
+    (tmp_path / "datasets").symlink_to(walker_data)
+    return tmp_path

@@ -1,66 +1,19 @@
-import hashlib
-import itertools
-import multiprocessing
-import os
+"""Policies learnt in lockstep: their tables, divergence, and data that is refused."""
+
 import re
-import signal
-import time
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+from interrupting import Interrupted, interrupt_at
 
-from belib import datasets, machine, results, runs
+from belib import datasets, machine, results
 from belib.config import OfflineConfig, PretrainConfig
-from belib.envs import PhysicsError
 from belib.offline.td3 import TD3
-from belib.training import (
-    Evaluator,
-    evaluate_baselines,
-    learning,
-    pretrain,
-    rollout,
-    train_groups,
-    train_offline,
-)
-from belib.training.collection import Collection
+from belib.training import learning, pretrain, train_groups, train_offline
 from belib.training.learning import Learning
-
-
-def hashes(folder):
-    """SHA-256 of every file but the checkpoint, whose archive carries no promise."""
-    files = sorted(file for file in folder.rglob("*") if file.is_file())
-    return {
-        str(file.relative_to(folder)): hashlib.sha256(file.read_bytes()).hexdigest()
-        for file in files
-        if file.name != "checkpoint.pt"
-    }
-
-
-@pytest.fixture
-def frequent_checkpoints(monkeypatch):
-    """The clock goes on by a second when it is looked at, and checkpoints may take all the time."""
-    monkeypatch.setattr(runs, "time", SimpleNamespace(monotonic=itertools.count().__next__))
-    monkeypatch.setattr(runs, "CHECKPOINT_SHARE", 10.0)
-
-
-class Interrupted(Exception):
-    pass
-
-
-def interrupt_at(monkeypatch, work_class, step):
-    """Make a run stop, as if killed, as it is about to do a step."""
-    advance = work_class.advance
-
-    def stop_or_advance(self):
-        if self.step == step:
-            raise Interrupted
-        advance(self)
-
-    monkeypatch.setattr(work_class, "advance", stop_or_advance)
 
 
 def beside(runs_dir, name):
@@ -69,126 +22,6 @@ def beside(runs_dir, name):
     folder.mkdir()
     (folder / "datasets").symlink_to(runs_dir / "datasets")
     return folder
-
-
-def test_collection_by_hand(small_pretrain, tmp_path, capsys):
-    (folder,) = pretrain(small_pretrain(), runs_dir=tmp_path, progress=False)
-    assert folder == tmp_path / "datasets" / "walker" / "behavioral-0.5-s0"
-    assert datasets.load(folder).steps == 2000
-    metrics = pd.read_csv(folder / "metrics.csv")
-    assert metrics["step"].tolist() == [1000, 2000]
-    assert metrics["intrinsic_reward"].isna().tolist() == [True, False]  # no updates at first
-    assert datasets.read_card(folder)["precision"] == "float32"
-    stand = datasets.task_rewards(datasets.load(folder), ["walker_stand"])
-    assert metrics["return_walker_stand"].tolist() == pytest.approx([e.sum() for e in stand])
-
-    before = hashes(folder)
-    assert capsys.readouterr() == ("", "")
-    with runs.locked([folder]):  # which a finished run does not need
-        pretrain(small_pretrain(), runs_dir=tmp_path)
-        assert "1 members finished already" in capsys.readouterr().out
-        with pytest.raises(runs.InUseError, match=f"process {os.getpid()} on"):
-            pretrain(small_pretrain(num_steps=3000), runs_dir=tmp_path)
-    assert hashes(folder) == before
-
-
-@pytest.mark.usefixtures("frequent_checkpoints")
-@pytest.mark.parametrize(
-    ("objective", "stop"),
-    [
-        pytest.param("behavioral", 50, marks=pytest.mark.slow),
-        ("behavioral", 1000),
-        pytest.param("rnd", 1537, marks=pytest.mark.slow),
-        ("smm", 1537),
-    ],
-)
-def test_an_interrupted_collection_ends_in_the_same_bytes(
-    small_pretrain, tmp_path, monkeypatch, objective, stop
-):
-    """Before the first episode's end, exactly at it, and in the second one."""
-    config = small_pretrain(random_steps=200, objective=objective)
-    (straight,) = pretrain(config, runs_dir=tmp_path / "straight", progress=False)
-    options = {"runs_dir": tmp_path / "stopped", "progress": False, "checkpoint_minutes": 2}
-    with monkeypatch.context() as patch:
-        interrupt_at(patch, Collection, stop)
-        with pytest.raises(Interrupted):
-            pretrain(config, **options)
-    (stopped,) = pretrain(config, **options)
-    assert hashes(stopped) == hashes(straight)
-
-
-@pytest.mark.usefixtures("frequent_checkpoints")
-@pytest.mark.parametrize(
-    ("objective", "num_steps", "kills"),
-    [
-        ("behavioral", 2000, 2),
-        *(pytest.param(o, 10_000, 20, marks=pytest.mark.slow) for o in ("renyi", "rnd", "smm")),
-    ],
-)
-def test_a_killed_run_ends_in_the_same_bytes(small_pretrain, tmp_path, objective, num_steps, kills):
-    """SIGKILL at any moment, as often as it comes."""
-    config = small_pretrain(num_steps=num_steps, random_steps=200, objective=objective)
-    (straight,) = pretrain(config, runs_dir=tmp_path / "straight", progress=False)
-    options = {"runs_dir": tmp_path / "killed", "progress": False, "checkpoint_minutes": 2}
-    for delay in np.random.default_rng(0).uniform(0.3, 1.5, kills):
-        context = multiprocessing.get_context("fork")
-        process = context.Process(target=pretrain, args=(config,), kwargs=options)
-        process.start()
-        time.sleep(delay)
-        os.kill(process.pid, signal.SIGKILL)
-        process.join()
-    (killed,) = pretrain(config, **options)
-    assert hashes(killed) == hashes(straight)
-
-
-def test_a_longer_run_continues_a_shorter_one(small_pretrain, tmp_path, capsys):
-    short, long = small_pretrain(num_steps=700, random_steps=100), small_pretrain(random_steps=100)
-    (straight,) = pretrain(long, runs_dir=tmp_path / "straight", progress=False)
-    (folder,) = pretrain(short, runs_dir=tmp_path / "grown", progress=False)
-    assert "no full episode was written in 700 steps" in capsys.readouterr().out
-    assert not (folder / "buffer").exists()
-    pretrain(long, runs_dir=tmp_path / "grown", progress=False)
-    assert "continued from step 700" in capsys.readouterr().out
-    assert hashes(folder) == hashes(straight)
-
-
-@pytest.mark.usefixtures("float32_products")
-def test_members_collect_as_if_alone(small_pretrain, tmp_path):
-    """Equal to the bit while actions are random; the first update, at the last step, to rounding.
-
-    No later: a simulation doubles a difference many times, and how often is the processor's affair.
-    """
-    sizes = {"num_steps": 1000, "random_steps": 999, "update_every": 3}
-    sizes |= {"convention": "corrected"}  # which replays the episode in progress, too
-    configs = [
-        small_pretrain(**sizes),
-        small_pretrain(**sizes, seed=1, objective="renyi"),
-        small_pretrain(**sizes, seed=2, alpha=2.0),
-    ]
-    together = pretrain(configs, runs_dir=tmp_path / "together", progress=False)
-    for config, folder in zip(configs, together, strict=True):
-        (alone,) = pretrain(config, runs_dir=tmp_path / "alone", progress=False)
-        assert folder.name == alone.name
-        (found,), (expected,) = (datasets.load(f).episodes() for f in (folder, alone))
-        for key in datasets.DTYPES:
-            assert np.array_equal(found[key][:1000], expected[key][:1000])
-        # A gradient that is rounding alone moves its parameter by the learning rate, 1e-4.
-        np.testing.assert_allclose(found["action"][1000], expected["action"][1000], atol=1e-3)
-        found, expected = (pd.read_csv(each / "metrics.csv") for each in (folder, alone))
-        assert found["critic_loss"].notna().all(), "one update in this episode"
-        pd.testing.assert_frame_equal(found, expected, rtol=1e-4)
-
-
-def test_a_run_of_other_members_or_another_configuration_is_refused(small_pretrain, tmp_path):
-    configs = [small_pretrain(seed=seed, num_steps=1100) for seed in (0, 1)]
-    pretrain(configs, runs_dir=tmp_path, progress=False)
-    before = hashes(tmp_path)
-    for config in configs:
-        with pytest.raises(ValueError, match="part of a run with other members"):
-            pretrain(replace(config, num_steps=3000), runs_dir=tmp_path)
-    with pytest.raises(ValueError, match=r"hidden_dim: 16 there, 32 here; tau: 0\.01 there, 0\.1"):
-        pretrain(small_pretrain(hidden_dim=32, tau=0.1), runs_dir=tmp_path)
-    assert hashes(tmp_path) == before
 
 
 def test_members_must_fit_together(small_pretrain, small_offline, tmp_path):
@@ -213,20 +46,6 @@ def test_bad_names_and_places(small_pretrain, small_offline, tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(OSError, match="cannot write in"):
         pretrain(small_pretrain(), runs_dir=tmp_path / "file")
-
-
-@pytest.fixture(scope="module")
-def walker_data(tmp_path_factory):
-    runs_dir = tmp_path_factory.mktemp("runs")
-    config = PretrainConfig(objective="random", num_steps=2000, scale="test")
-    pretrain(config, runs_dir=runs_dir, progress=False)
-    return runs_dir / "datasets"
-
-
-@pytest.fixture
-def runs_dir(walker_data, tmp_path):
-    (tmp_path / "datasets").symlink_to(walker_data)
-    return tmp_path
 
 
 def test_offline_members_are_evaluated_along_the_way_and_at_the_end(small_offline, runs_dir):
@@ -444,17 +263,6 @@ def test_every_learner_goes_through_the_loop(small_offline, runs_dir, algorithm)
     assert np.isfinite(metrics.to_numpy()).all()
 
 
-def test_a_learnt_policy_can_be_looked_at(small_offline, runs_dir):
-    configs = [small_offline(dataset="random-s0", seed=seed, num_steps=2) for seed in (0, 1)]
-    with pytest.raises(ValueError, match="must hold a checkpoint with walker_stand-s1, got none"):
-        rollout(configs[1], runs_dir=runs_dir)
-    train_offline(configs, runs_dir=runs_dir, progress=False)
-    states = [rollout(config, runs_dir=runs_dir) for config in (configs[1], *configs)]
-    assert states[0].shape == (1001, 18)
-    np.testing.assert_array_equal(states[0], states[2])
-    assert not np.array_equal(states[0], states[1])
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ["td3", "cql"])
 def test_values_stay_within_reason_on_random_walker_data(algorithm, tmp_path):
@@ -489,80 +297,3 @@ def test_evaluation_changes_nothing_in_training(small_offline, runs_dir):
         folder.rename(folder.with_name(f"kept-{config.eval_every}"))
     one, two = map(networks, states)
     assert all(torch.equal(one[name], two[name]) for name in one)
-
-
-def test_evaluation_starts_depend_on_seed_and_step_alone():
-    evaluator = Evaluator(["walker_stand", "walker_walk"], [0, 0], 2)
-    first, again = evaluator(evaluator.zero_policy(), 5), evaluator(evaluator.zero_policy(), 5)
-    np.testing.assert_array_equal(first, again)
-    assert not np.array_equal(first, evaluator(evaluator.zero_policy(), 6))
-
-
-def test_a_simulation_that_breaks_down_ends_its_episode_and_no_other(monkeypatch):
-    """In an evaluation, as in collection; without it a policy could stop all that learn beside."""
-    evaluator = Evaluator(["walker_stand"] * 2, [0, 0], 1)
-    whole, same = evaluator(evaluator.zero_policy(), 5)
-    assert whole == same
-    steps = []
-
-    def breaks(action):
-        steps.append(action)
-        if len(steps) > 10:
-            raise PhysicsError("broken")
-        return type(env).step(env, action)
-
-    env = evaluator._envs[0][0]
-    monkeypatch.setattr(env, "step", breaks)
-    broken, other = evaluator(evaluator.zero_policy(), 5)
-    assert 0 < broken < whole
-    assert other == same
-    assert len(steps) == 11
-
-
-@pytest.mark.parametrize("task", ["quadruped_run", "cheetah_run"])
-def test_starts_are_upright_or_not(task):
-    """Quadruped's floor of about 500 is the share of starts from which it lands on its feet."""
-    evaluator = Evaluator([task], [0], 6)
-    returns = evaluator(evaluator.zero_policy(), 0)
-    (share,) = evaluator.upright
-    if task == "cheetah_run":
-        assert np.isnan(share)
-    else:
-        assert 0 < share < 1
-        assert ((returns > 450).mean(), (returns < 50).mean()) == (share, 1 - share)
-
-
-def test_an_evaluator_takes_seeds_of_any_size_and_refuses_what_makes_no_sense():
-    seeds = (3, np.int64(3), 2**63 - 1, 2**70)
-    evaluators = [Evaluator(["reacher_easy"], [seed], np.int64(1)) for seed in seeds]
-    one, two, *_ = [evaluator(evaluator.random_policy(), 0) for evaluator in evaluators]
-    assert one.shape == (1, 1)
-    assert one == two
-    for tasks, seeds, episodes, message in (
-        (["walker_walk"], [0], 0, "episodes must be at least 1, got 0"),
-        (["walker_walk"], [0, 1], 1, "tasks must be one or more, each with a seed"),
-        ([], [], 1, "tasks must be one or more"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            Evaluator(tasks, seeds, episodes)
-
-
-def test_baselines_stand_in_the_same_table(small_offline, runs_dir):
-    configs = [small_offline(seed=seed, eval_episodes=3) for seed in (0, 1)]
-    table = evaluate_baselines(configs, runs_dir=runs_dir)
-    assert len(table) == 4
-    upright = table.groupby("seed")["upright"].agg(["min", "max", "nunique"])
-    assert upright["nunique"].tolist() == [1, 1], "both baselines meet the same starts"
-    evaluator = Evaluator(["walker_stand"] * 2, [0, 1], 3)
-    as_policies = evaluator(evaluator.zero_policy(), configs[0].num_steps).mean(1)
-    zero = table.loc[table["algorithm"] == "zero action", "return"]
-    np.testing.assert_array_equal(zero, as_policies, "the starts of policies' last evaluation")
-    with pytest.raises(ValueError, match="baselines must have one num_steps, got 20, 40"):
-        evaluate_baselines([replace(configs[0], num_steps=n) for n in (40, 20)], runs_dir=runs_dir)
-    assert upright["min"].ge(0).all()
-    assert upright["max"].le(1).all()
-    means = table.groupby("algorithm")["return"].mean()
-    # Walker's rewards for lying and for twitching: 99 and 133 over 10 episodes elsewhere.
-    assert 50 < means["zero action"] < 180
-    assert 90 < means["random policy"] < 170
-    assert len(results.collect(runs_dir)) == 4

@@ -19,7 +19,6 @@ from belib.datasets.card import origin as origin
 from belib.datasets.card import read_card as read_card
 from belib.datasets.card import write_card as write_card
 from belib.datasets.dataset import Dataset as Dataset
-from belib.datasets.dataset import dataset_folder as dataset_folder
 from belib.datasets.dataset import find_datasets as find_datasets
 from belib.datasets.dataset import load as load
 from belib.datasets.derived import import_exorl as import_exorl

@@ -114,11 +114,6 @@ class Dataset:
         return provenance
 
 
-def dataset_folder(runs_dir: str | Path, domain: str, name: str) -> Path:
-    """Return `<runs_dir>/datasets/<domain>/<name>`; ExORL's loader takes `<runs_dir>/datasets`."""
-    return paths.resolve(runs_dir) / "datasets" / domain / name
-
-
 def load(folder: str | Path) -> Dataset:
     """Open the dataset in a folder that holds `buffer/`; no array is read.
 
@@ -149,7 +144,7 @@ def find_datasets(runs_dir: str | Path, domain: str, names: Sequence[str] = ()) 
 
     Raises DatasetError if a name or pattern has no dataset, or a path is in another `runs_dir`.
     """
-    folder = dataset_folder(runs_dir, domain, "")
+    folder = paths.resolve(runs_dir) / "datasets" / domain
     buffers = (buffer for buffer in folder.glob("[!.]*/buffer") if any(buffer.glob("*.npz")))
     present = sorted(buffer.parent.name for buffer in buffers)
     chosen = [match for name in names for match in _matches(folder, present, name)]

@@ -7,7 +7,6 @@ import pytest
 import torch
 from scipy import stats
 from scipy.special import digamma, gammaln
-from threadpoolctl import threadpool_limits
 
 from belib.estimators import (
     behavioral_entropy_knn,
@@ -288,16 +287,6 @@ def test_share_above_one():
     x = np.random.default_rng(13).uniform(0, 0.1, size=2000)
     assert shannon_entropy_knn(x).share_above_one == 1
     assert shannon_entropy_knn(x, reference_volume=0.01).share_above_one == 0
-
-
-def test_independence_of_the_number_of_threads():
-    x = np.random.default_rng(14).normal(size=(500, 24))
-    with threadpool_limits(1):
-        one = behavioral_entropy_knn(x, alpha=0.7)
-    with threadpool_limits(2):
-        two = behavioral_entropy_knn(x, alpha=0.7)
-    assert two.value == pytest.approx(one.value, rel=1e-12)
-    assert two.standard_error == pytest.approx(one.standard_error, rel=1e-9)
 
 
 def test_iterated_beats_the_plug_in():

@@ -132,9 +132,8 @@ def differential_behavioral_entropy(
 ) -> Integral:
     """Return beta int exp(-beta (-log f)^alpha) (-log f)^alpha dx, nats (paper, equation 8).
 
-    Arguments, result and errors are those of `differential_generalized_entropy`, with Prelec's
-    weighting. It is finite for all alpha if the tails are Gaussian or exponential, and infinite for
-    alpha < 1 if they are powers.
+    See `differential_generalized_entropy`. It is finite for all alpha if the tails are Gaussian or
+    exponential, and infinite for alpha < 1 if they are powers.
 
     >>> from scipy import stats
     >>> real_line = [(-np.inf, np.inf)]
@@ -160,8 +159,7 @@ def differential_generalized_entropy(
             `logpdf` of scipy.
         bounds: one or two pairs (low, high); ends may be infinite.
         weighting: a `belib.weighting.Weighting`, or any function of f.
-        reference_volume: v > 0; the entropy is that of f v over x / v, which has no unit: scaling x
-            by c and v by c^d changes nothing.
+        reference_volume: v > 0; the entropy is that of f v over x / v, which has no unit.
 
     Returns (value, error): the error is at most 1e-8 max(1, |value|), or 1e-5 in two dimensions.
 

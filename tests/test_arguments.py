@@ -255,7 +255,7 @@ def test_estimates_go_to_other_processes_whole():
     assert pickle.loads(pickle.dumps(again)).standard_error == own.standard_error
 
 
-NEAR_ONE = [1 + 2.3e-16, 1 - 1.2e-16, sum([0.1] * 10), 1 - 1e-14, 1 + 1e-12, 1 - 1e-9, 1 + 1e-6]
+NEAR_ONE = [1, 1 + 2.3e-16, 1 - 1.2e-16, sum([0.1] * 10), 1 - 1e-14, 1 + 1e-12, 1 - 1e-9, 1 + 1e-6]
 
 
 @pytest.mark.parametrize("q", NEAR_ONE)

@@ -99,13 +99,6 @@ def test_at_alpha_one_the_iterated_correction_is_nearly_the_unbiased_one():
     assert error < abs(plug_in.value - unbiased.mean()) / 100
 
 
-def test_renyi_of_order_one_is_shannon_and_is_approached():
-    x = truncated_normal(500)
-    shannon = shannon_entropy_knn(x).value
-    assert renyi_entropy_knn(x, q=1).value == pytest.approx(shannon, abs=1e-13)
-    assert renyi_entropy_knn(x, q=1 + 1e-7).value == pytest.approx(shannon, abs=1e-5)
-
-
 @pytest.mark.parametrize("q", [0.5, 2.0, 3.0])
 def test_renyi_of_a_uniform_is_the_log_volume(q):
     estimate = renyi_entropy_knn(np.random.default_rng(5).uniform(0, 7, size=20_000), q=q)

@@ -1,9 +1,12 @@
-"""All values that the comments of notebooks' parameters name run; others are refused in words."""
+"""Values that the comments of notebooks' parameters name run; others are refused; papermill."""
 
 import ast
 import functools
 import json
+import os
 import re
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
@@ -46,10 +49,8 @@ def parameters(stem):
         lists = [clause.partition(":")[0].strip().split(", ") for clause in clauses]
         lists = [words for words in lists if all(re.fullmatch(r"[\w.*-]+", w) for w in words)]
         names = [word for words in lists for word in words if word not in ("...", "None")]
-        found[statement.target.id] = SimpleNamespace(
-            kind=ast.unparse(statement.annotation),
-            names=names,
-        )
+        kind = ast.unparse(statement.annotation)
+        found[statement.target.id] = SimpleNamespace(kind=kind, names=names)
     return found
 
 
@@ -186,3 +187,48 @@ def test_every_value_that_a_comment_names(stem, name, value, runs_dir):
         given |= sizes if stem == "05_offline_rl" else {"size": 100, "halves": 3}
     listed = parameters(stem)[name].kind.startswith("list")
     execute(stem, **{**given, name: [value] if listed else value})
+
+
+def papermill(stem, *arguments):
+    """Run a notebook as people do, from a shell."""
+    command = [sys.executable, "-m", "papermill", f"notebooks/{stem}.ipynb", *map(str, arguments)]
+    one_thread = {**os.environ, "OMP_NUM_THREADS": "1"}  # bits depend on the number of threads
+    options = {"cwd": ROOT, "stdin": subprocess.DEVNULL, "env": one_thread}
+    return subprocess.run(command, capture_output=True, text=True, **options)
+
+
+SLOW_ALPHA = pytest.param("alpha", "-1", "alpha must be positive and", marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [("alhpa", "0.7", "this notebook has no parameter 'alhpa' (nearest: 'alpha')"), SLOW_ALPHA],
+)
+def test_a_bad_parameter_stops_papermill_at_once(name, value, message, tmp_path):
+    given = ("-p", "runs_dir", tmp_path / "runs", "-p", name, value)
+    done = papermill("04_pretrain", tmp_path / "04.ipynb", *given)
+    assert done.returncode != 0
+    assert message in done.stderr
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.slow
+def test_papermill_without_an_output_path_leaves_the_same_dataset(tmp_path):
+    options = ("-p", "alpha", "0.7", "-p", "num_steps", "1200", "-p", "runs_dir")
+    done = papermill("04_pretrain", *options, tmp_path / "papermill")
+    assert done.returncode == 0, done.stderr
+    config = PretrainConfig.at_scale("smoke", alpha=0.7, num_steps=1200)
+    (folder,) = training.pretrain(config, runs_dir=tmp_path / "python", progress=False)
+    (file,) = folder.glob("rewards/*.npz")
+    same = tmp_path / "papermill" / file.relative_to(tmp_path / "python")
+    assert same.read_bytes() == file.read_bytes()
+
+
+@pytest.mark.slow
+def test_random_actions_and_their_folder_are_taken_from_a_shell(tmp_path):
+    options = ("-p", "runs_dir", tmp_path, "-p")
+    done = papermill("04_pretrain", tmp_path / "04.ipynb", *options, "objective", "random")
+    assert done.returncode == 0, done.stderr
+    given = ("dataset", tmp_path / "datasets/walker/random-s0", "-p", "num_steps", 2)
+    done = papermill("05_offline_rl", tmp_path / "05.ipynb", *options, *given)
+    assert done.returncode == 0, done.stderr

@@ -1,18 +1,18 @@
 """What the README and the pages of docs/ show is what works: examples, commands, files."""
 
-import ast
 import importlib
-import json
 import os
 import re
 import shlex
 import subprocess
 import sys
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 import yaml
 from test_house import FLOORS
+from test_notebook_parameters import parameters
 
 from belib.datasets.__main__ import main
 from belib.paths import ROOT
@@ -62,7 +62,9 @@ def test_commands_exist(command, capsys):
     elif program == "python":
         flag, module, *rest = arguments
         assert flag == "-m"
-        assert callable(importlib.import_module(runnable(module)).main)
+        package = (ROOT / module.replace(".", "/")).is_dir()
+        runnable = importlib.import_module(f"{module}.__main__" if package else module)
+        assert callable(runnable.main)
         if module == "belib.datasets":
             with pytest.raises(SystemExit):
                 main([rest[0], "--help"])
@@ -74,22 +76,10 @@ def test_commands_exist(command, capsys):
         assert program == "papermill"
         notebook, executed, *rest = arguments
         assert executed.startswith("runs/")
-        known = parameters(ROOT / notebook)
+        known = parameters(Path(notebook).stem)
         given = {rest[i + 1] for i, word in enumerate(rest) if word == "-p"}
         given |= {n for i, w in enumerate(rest) if w == "-y" for n in yaml.safe_load(rest[i + 1])}
-        assert given
-        assert given <= set(known)
-
-
-def runnable(module):
-    package = (ROOT / module.replace(".", "/")).is_dir()
-    return f"{module}.__main__" if package else module
-
-
-def parameters(notebook):
-    cells = json.loads(notebook.read_text())["cells"]
-    (source,) = [c["source"] for c in cells if "parameters" in c["metadata"].get("tags", [])]
-    return [statement.target.id for statement in ast.parse("".join(source)).body]
+        assert set() < given <= set(known)
 
 
 def test_ci_runs_the_readmes_test_command():

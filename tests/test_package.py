@@ -66,22 +66,20 @@ def imports(text):
 
 @functools.cache
 def offered(module):
-    """What a module defines, and what it lists or imports as itself to hand it on."""
+    """What a module defines or hands on: a package, what it imports from its own modules."""
     path = ROOT / module.replace(".", "/")
     file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
     names = {each.stem for each in file.parent.iterdir()} if path.is_dir() else set()
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.ImportFrom):
-            names |= {alias.name for alias in node.names if alias.asname == alias.name}
+            own = path.is_dir() and f"{node.module}.".startswith(f"{module}.")
+            names |= {each.name for each in node.names if own or each.asname == each.name}
         elif isinstance(node, ast.FunctionDef | ast.ClassDef):
             names.add(node.name)
-        elif isinstance(node, ast.Assign):
-            for target in node.targets:
-                if getattr(target, "id", "") == "__all__":
-                    names |= set(ast.literal_eval(node.value))
-                names |= {each.id for each in ast.walk(target) if isinstance(each, ast.Name)}
-        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            names.add(node.target.id)
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            found = (each for target in targets for each in ast.walk(target))
+            names |= {each.id for each in found if isinstance(each, ast.Name)}
     return names
 
 

@@ -97,7 +97,7 @@ def test_files_that_it_names_exist(name):
 
 
 def test_the_readmes_layout_is_the_floors():
-    (drawn,) = re.findall(r"```\n(widgets .*?)```", README, re.DOTALL)
+    (drawn,) = re.findall(r"## Layout\n.*?```\n(.*?)```", README, re.DOTALL)
     names = [re.findall(r"\w+", line.partition("  ")[0]) for line in drawn.splitlines()]
     line = {name: -number for number, found in enumerate(names) for name in found}
     for lower, upper in pairwise(FLOORS):

@@ -7,8 +7,8 @@ import math
 from collections.abc import Callable
 
 import numpy as np
+import scipy  # imports its parts at first use
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import minimize
 from scipy.special import entr, lambertw, log_softmax, logsumexp
 
 from belib.arrays import check_positive, real_array, whole_number
@@ -116,7 +116,7 @@ def maximizing_pmf(
         return -entropy_term(weighting, log_softmax(logits)).sum()
 
     starts = [np.log(np.maximum(pmf, 1e-6)) for pmf in (uniform, start, *parts)]
-    ends = [minimize(loss, logits, method="L-BFGS-B") for logits in starts]
+    ends = [scipy.optimize.minimize(loss, logits, method="L-BFGS-B") for logits in starts]
     best = min(ends, key=lambda end: round(end.fun, 9))  # of equals the first: the uniform one
     return np.exp(log_softmax(best.x))
 

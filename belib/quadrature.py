@@ -10,9 +10,8 @@ from itertools import product
 from typing import NamedTuple
 
 import numpy as np
+import scipy  # imports its parts at first use
 from numpy.typing import ArrayLike, NDArray
-from scipy.integrate import tanhsinh
-from scipy.optimize import minimize
 
 from belib.arrays import real_array
 
@@ -78,7 +77,7 @@ class _Rays:
         points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, self.d)
         best = points[self.log_f(points).argmax()]
         options = {"xatol": 1e-13, "fatol": 1e-13}
-        uphill = minimize(
+        uphill = scipy.optimize.minimize(
             lambda x: -self.log_f(x), best, method="Nelder-Mead", bounds=sides, options=options
         )
         mode = uphill.x if -uphill.fun > self.log_f(best) else best
@@ -113,7 +112,8 @@ class _Rays:
                 directions = np.stack([np.cos(angle), np.sin(angle)], axis=-1)
                 return self.along(directions.reshape(-1, 2), term, level)[part].reshape(angle.shape)
 
-            sector = tanhsinh(function, *ends, atol=1e-12, rtol=1e-10, maxlevel=maxlevel)
+            options = {"atol": 1e-12, "rtol": 1e-10, "maxlevel": maxlevel}
+            sector = scipy.integrate.tanhsinh(function, *ends, **options)
             return sector.integral.sum() * self.unit.prod(), sector.error.sum() * self.unit.prod()
 
         # beyond each of the box's corners rays end on another side
@@ -145,7 +145,7 @@ class _Rays:
         ray, cut = ray[order], cut[order]
         piece = np.flatnonzero((np.diff(ray) == 0) & (np.diff(cut) > 0))
         ends, ray = (cut[piece], cut[piece + 1]), ray[piece]
-        parts = tanhsinh(integrand, *ends, args=(ray,), atol=1e-13, rtol=1e-11)
+        parts = scipy.integrate.tanhsinh(integrand, *ends, args=(ray,), atol=1e-13, rtol=1e-11)
         return np.bincount(ray, parts.integral, m), np.bincount(ray, parts.error, m)
 
     def check_ends(self, term: Callable, label: str) -> None:

@@ -128,13 +128,8 @@ def describe(dataset: Dataset) -> dict[str, Any]:
     rewards = metrics.get("intrinsic_reward", pd.Series(dtype=float)).mean()
     settings["precision"] = card.get("precision", config.precision)
     facts = pd.json_normalize({**card, **settings}, sep="_").iloc[0].to_dict()
-    variant = "-".join(filter(None, (config.variant, config.label)))
-    return {
-        "dataset": facts.pop("name"),
-        "variant": variant,
-        **facts,
-        "intrinsic_reward": float(f"{rewards:.5g}"),
-    }
+    known = {"dataset": facts.pop("name"), **facts, "variant": config.variant}
+    return {**known, "intrinsic_reward": float(f"{rewards:.5g}")}
 
 
 def measure(found: Sequence[Dataset], *, size: int = SIZE) -> pd.DataFrame:

@@ -158,84 +158,51 @@ def _place(task: str, dataset: str, learner: str, *numbers: int) -> tuple:
 
 
 def final(table: pd.DataFrame) -> pd.DataFrame:
-    """The last evaluation of each member: no choice of a best one. See `evaluations`."""
+    """Return the last evaluation of each member: no choice of a best one. See `evaluations`."""
     last = evaluations(table).drop_duplicates(MEMBER, keep="last")
     return last.assign(score="final").reset_index(drop=True)
 
 
 def best(table: pd.DataFrame) -> pd.DataFrame:
-    """The best evaluation of each member, chosen by the very returns that it then reports."""
+    """Return the best evaluation of each member, chosen by the very returns that it reports."""
     table = evaluations(table)
-    known = table.assign(known=table["return"].fillna(-np.inf))
-    top = known.groupby(MEMBER, sort=False)["known"].idxmax()
+    values = table.assign(value=table["return"].fillna(-np.inf))
+    top = values.groupby(MEMBER, sort=False)["value"].idxmax()
     return table.loc[top].assign(score="best").reset_index(drop=True)
 
 
 def scores(table: pd.DataFrame, score: str) -> pd.DataFrame:
-    """A row a member, `final` or `best`, with a column `score` that says which."""
+    """Return a row a member, `final` or `best`, with a column `score` that says which."""
     if score not in SCORES:
         raise ValueError(f"score must be one of {', '.join(SCORES)}, got {score!r}")
     return final(table) if score == "final" else best(table)
 
 
 def summary(table: pd.DataFrame, score: str = "final") -> pd.DataFrame:
-    """Statistics over seeds, a row a policy: a learner on a dataset for a task, or a baseline.
+    """Return statistics over seeds, a row a learner, dataset and task, or a baseline.
 
     `mean` and `sd` (n - 1) are the paper's; `iqm` is the interquartile mean with a 95 % bootstrap
     interval from `low` to `high`. Policies that diverged are counted and are in no mean.
-    ValueError where the table is none of `evaluations`, as where it mixes scales.
-    """
-    found, keys = scores(evaluations(table, "episodes", "upright"), score), MEMBER[:3]
-    rows = [
-        {**dict(zip(keys, key, strict=True)), **_statistics(rows)}
-        for key, rows in found.groupby(keys)
-    ]
-    return pd.DataFrame(rows).sort_values(["task", "mean"], ignore_index=True)
-
-
-def _statistics(rows: pd.DataFrame) -> dict[str, Any]:
-    found = rows["return"].dropna().to_numpy()
-    low, high = bootstrap([found], interquartile_mean)
-    return {
-        "score": rows["score"].iloc[0],
-        "mean": found.mean() if len(found) else np.nan,
-        "sd": found.std(ddof=1) if len(found) > 1 else np.nan,
-        "iqm": float(interquartile_mean([found])),
-        "low": low,
-        "high": high,
-        "seeds": len(found),
-        "diverged": int((rows["return"].isna()).sum()),
-        "least": found.min(initial=np.inf) if len(found) else np.nan,
-        "most": found.max(initial=-np.inf) if len(found) else np.nan,
-        "upright": rows["upright"].mean(),
-        **rows[["step", "episodes", "scale"]].iloc[0].to_dict(),
-    }
-
-
-def over_tasks(table: pd.DataFrame, by: list[str], score: str = "final") -> pd.DataFrame:
-    """Interquartile means over tasks and runs, with intervals stratified by task.
-
-    Args:
-        table: rows of `COLUMNS` of one scale.
-        by: the columns of what is compared, such as `["objective", "parameter", "algorithm"]`.
-        score: `final` or `best`.
-
-    A row a group: its number of tasks and runs, mean of task means, iqm, low, high (95 %).
-    ValueError where a group lacks tasks that another has: their means could not be compared.
+    ValueError as of `evaluations`, such as for several scales.
     """
     rows = []
-    for key, runs in _runs(table, by, ["task"], score).items():
+    members = scores(evaluations(table, "episodes", "upright"), score)
+    for key, group in members.groupby(MEMBER[:3]):
+        runs = [group["return"].dropna().to_numpy()]
         low, high = bootstrap(runs, interquartile_mean)
-        entry = dict(zip(by, key, strict=True)) | {"score": score, "tasks": len(runs)}
-        entry |= {"runs": sum(map(len, runs)), "mean": np.mean([each.mean() for each in runs])}
-        rows.append({**entry, "iqm": interquartile_mean(runs), "low": low, "high": high})
-    return pd.DataFrame(rows)
+        row = dict(zip(MEMBER[:3], key, strict=True)) | {"score": score}
+        row |= {"mean": group["return"].mean(), "sd": group["return"].std()}
+        row |= {"iqm": float(interquartile_mean(runs)), "low": low, "high": high}
+        row |= {"seeds": len(runs[0]), "diverged": len(group) - len(runs[0])}
+        first = group[["step", "episodes", "scale"]].iloc[0].to_dict()
+        rows.append({**row, "upright": group["upright"].mean(), **first})
+    return pd.DataFrame(rows).sort_values(["task", "mean"], ignore_index=True)
 
 
 def improvement(
     table: pd.DataFrame, by: str, *, within: tuple[str, ...] = ("task",), score: str = "final"
 ) -> pd.DataFrame:
-    """P(a run of the row's group has a higher return than one of the column's), a matrix.
+    """Return the matrix of P(a run of the row's group has a higher return than the column's).
 
     Args:
         table: rows of `COLUMNS` of one scale.
@@ -245,64 +212,49 @@ def improvement(
 
     Ties count half. ValueError where a group lacks runs that another has.
     """
-    runs = {name: each for (name,), each in _runs(table, [by], list(within), score).items()}
+    members = scores(evaluations(table, by, *within), score).dropna(subset="return")
+    strata = members[list(within)].apply(lambda row: ", ".join(map(str, row)), axis=1)
+    runs = {}
+    for name, group in members.groupby(by, dropna=False, sort=False):
+        parts = {stratum: rows.to_numpy() for stratum, rows in group.groupby(strata)["return"]}
+        missing = [stratum for stratum in strata.unique() if stratum not in parts]
+        if missing:
+            raise ValueError(f"{name} must have runs wherever another has, got none of {missing}")
+        runs[name] = [parts[stratum] for stratum in strata.unique()]
     matrix = pd.DataFrame(np.nan, index=list(runs), columns=list(runs))
     for one, two in permutations(runs, 2):
         matrix.loc[one, two] = probability_of_improvement(runs[one], runs[two])
     return matrix.rename_axis(index=by, columns="over")
 
 
-def _runs(
-    table: pd.DataFrame, by: list[str], within: list[str], score: str
-) -> dict[tuple, list[np.ndarray]]:
-    """For each group the returns of its runs, an array a stratum, the same strata for all."""
-    found, runs = scores(evaluations(table, *by, *within), score).dropna(subset="return"), {}
-    places = found[within].apply(lambda row: ", ".join(map(str, row)), axis=1)
-    strata = list(places.unique())
-    for key, group in found.groupby(by, dropna=False, sort=False):
-        own = {place: rows.to_numpy() for place, rows in group.groupby(places)["return"]}
-        missing = [stratum for stratum in strata if stratum not in own]
-        if missing:
-            raise ValueError(f"{key} must have runs wherever another has, got none of {missing}")
-        runs[key] = [own[stratum] for stratum in strata]
-    return runs
-
-
 def table_1(table: pd.DataFrame) -> pd.DataFrame:
-    """The paper's table 1 beside what it leaves out, a row a task and objective.
+    """Return the paper's table 1 beside what it leaves out, a row a task and objective.
 
     `best over everything` is the highest evaluation of any dataset, seed, learner and step: it
     grows with the number of tries, `policies`. `mean of finals` is over the same policies, and
     `best mean` is the highest mean over seeds of any one dataset and learner.
     """
-    known, rows = evaluations(table, "objective"), []
-    learnt = known[~known["algorithm"].isin(BASELINES)]
+    rows, table = [], evaluations(table, "objective")
+    learnt = table[~table["algorithm"].isin(BASELINES)]
     for (task, objective), tries in learnt.groupby(["task", "objective"], dropna=False, sort=False):
         last = final(tries).dropna(subset="return")
-        rows.append(
-            {
-                "task": task,
-                "objective": objective,
-                "best over everything": tries["return"].max(),
-                "mean of finals": last["return"].mean(),
-                "best mean": last.groupby(["dataset", "algorithm"])["return"].mean().max(),
-                "policies": len(last),
-                "scale": tries["scale"].iloc[0],
-            }
-        )
+        means = last.groupby(["dataset", "algorithm"])["return"].mean()
+        row = {"task": task, "objective": objective, "best over everything": tries["return"].max()}
+        row |= {"mean of finals": last["return"].mean(), "best mean": means.max()}
+        rows.append(row | {"policies": len(last), "scale": tries["scale"].iloc[0]})
     return pd.DataFrame(rows)
 
 
 def main() -> int:
-    """The command line; its exit status."""
-    words = argparse.ArgumentParser(prog="python -m belib.results", description="Print a summary.")
-    words.add_argument("runs_dir", type=Path, help="holds offline/")
+    """Run the command line; return its exit status."""
+    parser = argparse.ArgumentParser(prog="python -m belib.results", description="Print a summary.")
+    parser.add_argument("runs_dir", type=Path, help="holds offline/")
     try:
-        table = summary(collect(words.parse_args().runs_dir.absolute()))
+        table = summary(collect(parser.parse_args().runs_dir.absolute()))
     except (ValueError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
-    shown = table.drop(columns=["least", "most", "upright", "episodes"])
+    shown = table.drop(columns=["upright", "episodes"])
     with pd.option_context("display.width", 120, "display.float_format", "{:.1f}".format):
         print(shown.to_string(index=False))
     return 0

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import synthetic
-from test_figures_offline import synthetic as made_up
+from test_figures_returns import made_up
 
 from belib import coverage, figures, gather, results, study, tables
 
@@ -46,7 +46,6 @@ STATISTICS = {
     "best": results.best,
     "summary": results.summary,
     "summary of best": lambda t: results.summary(t, "best"),
-    "over tasks": lambda t: results.over_tasks(learnt(t), ["objective", "algorithm"]),
     "improvement": lambda t: results.improvement(
         learnt(t), "dataset", within=("task", "algorithm")
     ),
@@ -111,7 +110,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("kind", REFUSED)
 @pytest.mark.parametrize(
-    "function", [results.summary, results.table_1, figures.offline.learning_curves]
+    "function", [results.summary, results.table_1, figures.returns.learning_curves]
 )
 def test_tables_that_say_nothing_certain_are_refused_in_words(kind, function):
     change, words = REFUSED[kind]
@@ -147,11 +146,9 @@ def drawn():
 
 
 FIGURES = {
-    "returns": lambda t: figures.offline.returns(results.final(t)),
-    "averages": lambda t: figures.offline.averages(t[t["step"].astype(float) != 10]),
-    "ablation": lambda t: figures.offline.ablation({"a": t[t["step"].astype(float) != 10]}),
-    "sensitivity": lambda t: figures.offline.sensitivity(results.best(t)),
-    "learning curves": figures.offline.learning_curves,
+    "returns": lambda t: figures.returns.returns(results.final(t)),
+    "parameter curves": lambda t: figures.returns.parameter_curves(results.best(t)),
+    "learning curves": figures.returns.learning_curves,
 }
 
 
@@ -165,9 +162,8 @@ def test_figures_show_the_evaluations_and_not_the_table(kind, name, drawn):
 
 
 def test_bars_are_of_policies():
-    for figure in (figures.offline.returns, figures.offline.averages, figures.offline.sensitivity):
-        with pytest.raises(ValueError, match=r"row a policy, as results.final .* got several of"):
-            figure(made_up())
+    with pytest.raises(ValueError, match=r"row a policy, as results.final .* got several of"):
+        figures.returns.returns(made_up())
 
 
 def test_lines_follow_their_axis(drawn):

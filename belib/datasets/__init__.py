@@ -17,6 +17,7 @@ from belib.datasets.card import check_card as check_card
 from belib.datasets.card import is_described as is_described
 from belib.datasets.card import origin as origin
 from belib.datasets.card import read_card as read_card
+from belib.datasets.card import task_returns as task_returns
 from belib.datasets.card import write_card as write_card
 from belib.datasets.dataset import Dataset as Dataset
 from belib.datasets.dataset import find_datasets as find_datasets

@@ -5,11 +5,13 @@ import hashlib
 import json
 import math
 import platform
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from belib import paths, rewards, tables
 from belib.datasets.dataset import Dataset, load
@@ -82,6 +84,17 @@ def origin(dataset: Dataset) -> dict[str, Any]:
     sources = (provenance or {}).get("sources") or [{}]
     same = {name: all(s.get(name) == sources[0].get(name) for s in sources) for name in names}
     return {name: sources[0].get(name) if same[name] else None for name in names}
+
+
+def task_returns(data: Sequence[Dataset]) -> pd.DataFrame:
+    """Return what every task would have paid for every episode, a row an episode and task."""
+    rows = []
+    for dataset in data:
+        tasks, known = list(domain_tasks(dataset.domain)), {"dataset": dataset.name}
+        for episode in task_rewards(dataset, tasks):
+            for task, total in zip(tasks, episode.sum(0), strict=True):
+                rows.append({**known, **origin(dataset), "task": task, "return": total})
+    return pd.DataFrame(rows)
 
 
 def identity(dataset: Dataset) -> dict[str, Any]:

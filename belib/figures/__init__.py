@@ -2,8 +2,7 @@
 
 from belib.figures import collection as collection
 from belib.figures import coverage as coverage
-from belib.figures import offline as offline
-from belib.figures import report as report
+from belib.figures import returns as returns
 from belib.figures import rewards as rewards
 from belib.figures import style as style
 from belib.figures import theory as theory

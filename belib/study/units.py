@@ -44,6 +44,7 @@ def policies(tables: Tables, learner: str, score: str = "final") -> pd.DataFrame
     A learner seed that one of a task's datasets lacks is left out for all of them.
     """
     rows = results.scores(tables.offline[tables.offline["algorithm"] == learner], score)
+    rows = rows.drop(columns="variant")  # that of the datasets is never missing
     known = recipes(tables)
     known = known.drop(columns=[name for name in known if name in rows and name not in _DATASET])
     rows = rows.merge(known, on=_DATASET)

@@ -9,6 +9,7 @@ import multiprocessing
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -148,6 +149,23 @@ def _finished_dataset(folder: Path) -> Dataset:
             f"python -m belib.datasets card {folder}"
         )
     return dataset
+
+
+def random_like(
+    data: Sequence[datasets.Dataset], *, scale: str, runs_dir: str | Path
+) -> datasets.Dataset:
+    """Collect random actions of as many steps as some datasets have, and return the dataset.
+
+    Raises ValueError for datasets of unequal sizes, also where random data are there already.
+    """
+    config = data[0].config() or PretrainConfig.at_scale(scale, domain=data[0].domain)
+    changes = {"objective": "random", "task": "", "num_steps": data[0].steps}
+    (folder,) = pretrain(replace(config, **changes), runs_dir=runs_dir)
+    random = datasets.load(folder)
+    sizes = {each.name: each.steps for each in (*data, random)}
+    if len(set(sizes.values())) > 1:
+        raise ValueError(f"datasets compared must have equal sizes, got {sizes}")
+    return random
 
 
 def last_step(folder: Path) -> int:

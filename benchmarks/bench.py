@@ -5,17 +5,14 @@ bench.png in about 2 minutes on 2 idle cores. Rows are medians of calls taken in
 warm up: ours, the peer's, and the call that shows what the machine can do. A limit is
 
 - products: the FLOPs counted in one of our updates, at the rate of a 1024^3 product;
-- memory: the bytes that have to be read and written, at the rate of a large copy;
-- mj_step, mj_ stages: MuJoCo's own functions for the same states, called from Python.
+- mj_step: MuJoCo's own function for the same actions, called from Python.
 
 The load average stands in the first line: on a busy machine times say little, ratios a little more.
 """
 
 import argparse
 import os
-import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -23,11 +20,8 @@ import pandas as pd
 import scaling
 import torch
 from measuring import RESULTS, in_turn, provenance, write_table
-from subjects import MISSING, Sizes, Subject, searches, simulation, updates
+from subjects import Sizes, Subject, searches, simulation, updates
 from threadpoolctl import threadpool_limits
-
-from belib.config import PretrainConfig
-from belib.training.collection import Collection
 
 QUICK = Sizes(paper=64, laptop=32, members=2, n=300, steps=20, curve=3)
 """Everything once, in seconds: a test that the benchmark runs, whose numbers mean nothing."""
@@ -54,56 +48,9 @@ def row(subject: Subject, repeats: int) -> dict:
         made |= {"limit": subject.limit.kind, "at the limit": limit, "of limit": limit / ours}
     if subject.target:
         column, least = subject.target
-        made |= {"target": f"{column} >= {least:g}", "reached": yes(made[column] >= least)}
+        reached = "yes" if made[column] >= least else "no"
+        made |= {"target": f"{column} >= {least:g}", "reached": reached}
     return made
-
-
-def yes(reached: bool) -> str:
-    """As the table says it."""
-    return "yes" if reached else "no"
-
-
-def collection_row(sizes: Sizes) -> dict:
-    """The share of a laptop-sized collection that is neither update nor policy: at most 15 %."""
-    shape = {"hidden_dim": sizes.laptop, "batch_size": sizes.laptop, "k": 5}
-    begins = {"random_steps": 2 * sizes.steps, "num_steps": 4 * sizes.steps}
-    config, inside = PretrainConfig(**shape, **begins), []
-    with tempfile.TemporaryDirectory() as folder:
-        collection = Collection([config], [Path(folder)])
-        for name in ("update", "act"):
-            setattr(collection.learner, name, timed(getattr(collection.learner, name), inside))
-        for _ in range(config.random_steps):
-            collection.advance()
-        inside.clear()
-        begin = time.perf_counter()
-        for _ in range(2 * sizes.steps):
-            collection.advance()
-        whole = time.perf_counter() - begin
-    share = 1 - sum(inside) / whole
-    setting = f"batch and hidden {sizes.laptop}, APT+BE, {2 * sizes.steps} steps of Walker"
-    made = {"what": "collection outside of updates and policy", "setting": setting}
-    made |= {"unit": "share of time", "ours": share}
-    return made | {"target": "ours <= 0.15", "reached": yes(share <= 0.15)}
-
-
-def timed(function: Callable, seconds: list[float]) -> Callable:
-    """The function, which then adds its times to a list."""
-
-    def call(*args: object, **options: object) -> object:
-        begin = time.perf_counter()
-        found = function(*args, **options)
-        seconds.append(time.perf_counter() - begin)
-        return found
-
-    return call
-
-
-def exponent_rows(fitted: pd.DataFrame) -> Iterator[dict]:
-    """The fitted exponents, with one standard error to both sides."""
-    for fit in fitted.itertuples():
-        made = {"what": f"growth with {fit.grows}", "setting": fit.whose, "unit": "exponent"}
-        low, high = fit.exponent - fit.error, fit.exponent + fit.error
-        yield made | {"ours": fit.exponent, "least": low, "most": high}
 
 
 def rows(sizes: Sizes, repeats: int, folder: Path, head: str) -> Iterator[dict]:
@@ -111,14 +58,11 @@ def rows(sizes: Sizes, repeats: int, folder: Path, head: str) -> Iterator[dict]:
     for subjects in (updates, simulation, searches):
         for subject in subjects(sizes):
             yield row(subject, repeats)
-    yield collection_row(sizes)
     table = scaling.measured(sizes, min(repeats, 3))
-    fitted = scaling.exponents(table)
     write_table("bench_scaling", table, head, folder)
     note = f"Updates: width {sizes.laptop}, float32, Walker; {torch.get_num_threads()} threads."
-    figure = scaling.draw(table, fitted, note)
-    figure.savefig(folder / "bench.png", dpi=80, bbox_inches="tight")
-    yield from exponent_rows(fitted)
+    scaling.draw(table, note).savefig(folder / "bench.png", dpi=80, bbox_inches="tight")
+    yield from scaling.exponents(table)
 
 
 def main() -> None:
@@ -139,8 +83,7 @@ def main() -> None:
             print(shown, flush=True)
             found.append(each)
     table = pd.DataFrame(found, columns=COLUMNS)
-    missing = f"; not installed: {', '.join(MISSING)}" if MISSING else ""
-    write_table("bench", table, head + missing, options.out)
+    write_table("bench", table, head, options.out)
     print(table.drop(columns=["least", "most"]).to_string(float_format="%.3g", na_rep=""))
 
 

@@ -1,24 +1,20 @@
-"""Our entropy estimators against the paper's plug-in and against the libraries people use.
+"""Our entropy estimators against the paper's plug-in: root mean squared errors at equal k.
 
-`python benchmarks/estimators.py` writes results/estimators.csv: root mean squared errors at equal
-k, times, and peak memory, each beside what it has to reach. Ratios are of runs in one process.
+`python benchmarks/estimators.py` writes results/estimators.csv, each ratio beside its target. Times
+against the libraries people use are part of `make bench`.
 """
 
 import argparse
-import multiprocessing
-import resource
 from collections.abc import Callable, Iterator
 
 import numpy as np
 import pandas as pd
-from measuring import in_turn, provenance, spread, write_table
+from measuring import provenance, write_table
 from numpy.typing import NDArray
 from scipy import stats
-from sklearn.neighbors import NearestNeighbors
 
-from belib.estimators import KNNSample, shannon_entropy_knn
+from belib.estimators import KNNSample
 from belib.estimators.twicing import twiced
-from belib.knn import _search_brute, _search_tree, knn_distances
 from belib.weighting import Prelec, entropy_term, prelec_beta
 
 ALPHAS = (0.2, 0.5, 0.7, 0.9, 1.0, 1.5, 2.0, 3.0, 5.0)
@@ -28,7 +24,6 @@ DENSITIES = {
     "Beta(2, 2) on [0, 4]": stats.beta(2, 2, scale=4),
 }
 RMSE_TARGETS = {1: 0.30, 2: 0.32, 4: 0.50}
-COLUMNS = ("what", "setting", "ours", "other", "ratio", "spread", "target", "repetitions")
 
 
 def true_entropies(density: stats.rv_continuous, d: int) -> NDArray[np.float64]:
@@ -82,107 +77,16 @@ def rmse_rows(n: int, seeds: int) -> Iterator[dict]:
         }
 
 
-def against(
-    what: str, setting: str, ours: Callable, other: Callable, target: str, repeats: int
-) -> dict:
-    """A row of median seconds, measured in turn; raises where the two answers differ."""
-    times, answers = in_turn([ours, other], repeats, warm_up=0)
-    # infomeasure has psi(n) for log(n - 1), which is 1 / 2n more.
-    np.testing.assert_allclose(*answers, rtol=1e-5, err_msg=what)
-    mine, theirs = np.median(times, axis=1)
-    return {
-        "what": what,
-        "setting": setting,
-        "ours": mine,
-        "other": theirs,
-        "ratio": theirs / mine,
-        "spread": f"seconds, {spread(times)}",
-        "target": target,
-        "repetitions": repeats,
-    }
-
-
-def speed_rows(scale: float, repeats: int) -> Iterator[dict]:
-    """Seconds of other libraries over ours: above 1 we are faster."""
-    random = np.random.default_rng(0)
-    try:
-        import infomeasure
-    except ImportError:
-        print("infomeasure is not installed: its rows are left out")
-        infomeasure = None
-    for n, d, target in ((100_000, 4, ">= 1.5"), (10_000, 24, ">= 8")):
-        x = random.normal(size=(int(n * scale), d))
-        if infomeasure is not None:
-            yield against(
-                "shannon_entropy_knn against infomeasure, both Euclidean",
-                f"n = {len(x)}, d = {d}, k = 12",
-                lambda x=x: shannon_entropy_knn(x, k=12).value,
-                lambda x=x: infomeasure.entropy(
-                    x, approach="kl", k=12, noise_level=0, minkowski_p=2, base="e"
-                ),
-                target,
-                repeats,
-            )
-    x = random.normal(size=(int(100_000 * scale), 24))
-    brute = NearestNeighbors(n_neighbors=12, algorithm="brute").fit(x)
-    yield against(
-        "knn_distances against sklearn's brute search",
-        f"n = {len(x)}, d = 24, k = 12",
-        lambda: knn_distances(x, k=12),
-        lambda: brute.kneighbors()[0],
-        ">= 1",
-        1 if scale == 1 else repeats,
-    )
-    for d in (4, 8, 12):
-        x = random.normal(size=(int(10_000 * scale), d))
-        yield against(
-            "products against tree",
-            f"n = {len(x)}, d = {d}, k = 12",
-            lambda x=x: _search_brute(x, 13)[0],
-            lambda x=x: _search_tree(x, 13, 2.0)[0],
-            "",
-            repeats,
-        )
-
-
-def _peak_of_search(n: int, d: int) -> tuple[float, float]:
-    x = np.random.default_rng(0).normal(size=(n, d))
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    knn_distances(x, k=12)
-    return before / 2**20, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-
-
-def memory_row(n: int) -> dict:
-    """Peak memory of a fresh process in GiB: before the search, and with it."""
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        before, peak = pool.apply(_peak_of_search, (n, 24))
-    return {
-        "what": "peak memory of the process, GiB (other: before the search)",
-        "setting": f"n = {n}, d = 24, k = 12",
-        "ours": peak,
-        "other": before,
-        "target": "< 1",
-        "repetitions": 1,
-    }
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--n", type=int, default=10_000, help="samples, of the errors")
-    parser.add_argument("--seeds", type=int, default=30, help="samples drawn, of the errors")
-    parser.add_argument("--scale", type=float, default=1.0, help="share of n, of the times")
-    parser.add_argument("--repeats", type=int, default=5, help="repetitions, of the times")
+    parser.add_argument("--n", type=int, default=10_000, help="samples")
+    parser.add_argument("--seeds", type=int, default=30, help="samples drawn")
     arguments = parser.parse_args()
-    head, rows = provenance("numpy", "scipy", "scikit-learn", "torch"), []
-    for source in (
-        speed_rows(arguments.scale, arguments.repeats),
-        iter([memory_row(int(100_000 * arguments.scale))]),
-        rmse_rows(arguments.n, arguments.seeds),
-    ):
-        for row in source:
-            print({name: row.get(name, "") for name in COLUMNS}, flush=True)
-            rows.append(row)
-    write_table("estimators", pd.DataFrame(rows, columns=COLUMNS), head)
+    head, rows = provenance("numpy", "scipy", "scikit-learn"), []
+    for row in rmse_rows(arguments.n, arguments.seeds):
+        print(row, flush=True)
+        rows.append(row)
+    write_table("estimators", pd.DataFrame(rows), head)
 
 
 if __name__ == "__main__":

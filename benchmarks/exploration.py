@@ -104,29 +104,25 @@ def policies(runs_dir: Path, finished: list[str]) -> pd.DataFrame:
 
 
 def main() -> None:
-    words = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    words.add_argument("runs_dir", type=Path)
-    words.add_argument("to", type=Path)
-    words.add_argument(
-        "--reference", action="store_true", help="make the reference of what is there"
-    )
-    given = words.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("runs_dir", type=Path)
+    parser.add_argument("to", type=Path)
+    parser.add_argument("--reference", action="store_true", help="make it of these datasets")
+    given = parser.parse_args()
     runs_dir, to = given.runs_dir.absolute(), paths.writable_folder(given.to.absolute())
-    there = datasets.find_datasets(runs_dir, "walker")
-    finished = [each for each in there if is_collected(each.config(), each.folder)]
+    collected = datasets.find_datasets(runs_dir, "walker")
+    finished = [dataset for dataset in collected if is_collected(dataset.config(), dataset.folder)]
     if given.reference:
         make_reference(to, finished)
     with np.load(REFERENCE, allow_pickle=False) as file:
         reference = dict(file)
     file = to / "exploration.csv"
     before = pd.read_csv(file) if file.exists() else pd.DataFrame({"dataset": []})
-    new = [each for each in finished if each.name not in set(before["dataset"])]
-    rows = pd.DataFrame([arm(each) | explored(each, reference) for each in new])
+    new = [dataset for dataset in finished if dataset.name not in set(before["dataset"])]
+    rows = pd.DataFrame([arm(dataset) | explored(dataset, reference) for dataset in new])
     table = pd.concat([before, rows], ignore_index=True).sort_values(["seed", "dataset"])
     paths.write_text(file, table.round(6).to_csv(index=False))
-    learnt = policies(runs_dir, [each.name for each in finished])
+    learnt = policies(runs_dir, [dataset.name for dataset in finished])
     paths.write_text(to / "returns.csv", learnt.round(4).to_csv(index=False))
     print(f"{len(new)} new datasets, {len(table)} in all; {len(learnt)} policies: {to}")
 

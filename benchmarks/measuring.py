@@ -56,9 +56,3 @@ def in_turn(
             answers[index] = function()
             seconds[index, repeat] = clock() - begin
     return seconds[:, warm_up:], answers
-
-
-def spread(times: Sequence[NDArray[np.float64]]) -> str:
-    """`ours 0.65 to 0.92, other 2.6 to 3.1`: the extremes of two rows of times."""
-    parts = zip(("ours", "other"), times, strict=True)
-    return ", ".join(f"{name} {found.min():.4g} to {found.max():.4g}" for name, found in parts)

@@ -18,7 +18,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from belib.config import ALGORITHMS, LearnerConfig, OfflineConfig, PretrainConfig
 from belib.cost import practice
 from belib.coverage import smallest_ball
-from belib.envs import _PHYSICS, _STAGES, Environment, TaskRewards
+from belib.envs import Environment
 from belib.estimators import shannon_entropy_knn
 from belib.knn import knn_distances
 from belib.machine import products
@@ -28,12 +28,9 @@ Call = Callable[[], object]
 
 LABELS = {"behavioral": "APT+BE"}
 
-MISSING: list[str] = []
-"""Packages to compare with that are not installed."""
-
 
 class Limit(NamedTuple):
-    """What no code on this machine is faster than: `times` as long as a call that is timed too."""
+    """A bound on this machine: `times` as long as a call that is timed too."""
 
     kind: str
     call: Call
@@ -47,34 +44,29 @@ class Subject(NamedTuple):
     setting: str
     ours: Call
     limit: Limit | None = None
-    target: tuple[str, float] | None = None
-    """(what must be at least this: `of limit` or `over peer`)."""
+    target: tuple[str, float] | None = None  # (`of limit` or `over peer`, at least)
     peer: tuple[str, Call] | None = None
-    peer_times: int = 1
-    """Calls of the peer that do what one of ours does."""
+    peer_times: int = 1  # calls of the peer that do what one of ours does
 
 
 class Sizes(NamedTuple):
     """How large everything is: of the benchmark, and of its test."""
 
-    paper: int = 1024
+    paper: int = 1024  # batch and hidden units
     laptop: int = 256
     members: int = 15
-    n: int = 10_000
-    """Samples of an estimate; a tenth of a ball's points."""
-    steps: int = 500
-    """Of an environment; half of a collection's."""
-    curve: int = 6
-    """Points of a scaling curve, at most."""
+    n: int = 10_000  # samples of an estimate; a tenth of a ball's points
+    steps: int = 500  # of an environment
+    curve: int = 6  # points of a scaling curve, at most
 
 
+@cache
 def peer(name: str) -> ModuleType | None:
     """A package to compare with, None (and a word about it) where it is not installed."""
     try:
         return importlib.import_module(name)
     except ImportError:
         print(f"{name} is not installed: its columns stay empty", file=sys.stderr)
-        MISSING.append(name)
         return None
 
 
@@ -90,13 +82,6 @@ def arithmetic(flops: float, precision: str = "float32", edge: int = 1024) -> Li
     return Limit(f"{precision} products", product, flops / (2 * edge**3))
 
 
-def memory(nbytes: float) -> Limit:
-    """Bytes read and written at the rate of a large copy."""
-    source = torch.ones(2**24)
-    target = torch.empty_like(source)
-    return Limit("memory", lambda: target.copy_(source), nbytes / (2 * source.nbytes))
-
-
 def configs_of(name: str, size: int, members: int, precision: str) -> list[LearnerConfig]:
     """Members of an algorithm or objective, batch and hidden layers of one size."""
     shape = {"batch_size": size, "hidden_dim": size, "precision": precision}
@@ -106,12 +91,11 @@ def configs_of(name: str, size: int, members: int, precision: str) -> list[Learn
     return [replace(one, seed=seed) for seed in range(members)]
 
 
-def update_of(configs: list[LearnerConfig]) -> tuple[Call, Call]:
-    """Calls that update all members on one batch, and that draw a batch."""
+def update_of(configs: list[LearnerConfig]) -> Call:
+    """A call that updates all members on one batch."""
     engine = practice(configs, rows=10_000)
-    learner, draw = engine.learner, partial(engine.replay.sample, engine.batch_size, engine.draws)
-    batch = draw()
-    return lambda: learner.update(batch), draw
+    batch = engine.replay.sample(engine.batch_size, engine.draws)
+    return partial(engine.learner.update, batch)
 
 
 def flops_of(update: Call) -> int:
@@ -128,14 +112,14 @@ def updates(sizes: Sizes) -> Iterator[Subject]:
     for size, members, share in shapes:
         setting = f"batch and hidden {size}, {members} member" + "s" * (members > 1)
         for name in ("behavioral", "td3", "cql", "crr"):
-            update, _ = update_of(configs_of(name, size, members, "float32"))
+            update = update_of(configs_of(name, size, members, "float32"))
             flops, called = flops_of(update), f"update of {LABELS.get(name, name.upper())}"
             theirs = d3rlpy_update(name, size)
             compared = {"peer": theirs and ("d3rlpy", theirs), "peer_times": members}
             limit, target = arithmetic(flops), ("of limit", share)
             yield Subject(called, f"{setting}, float32", update, limit, target, **compared)
             if (size, members) == (sizes.paper, 1):
-                rounded, _ = update_of(configs_of(name, size, members, "bfloat16"))
+                rounded = update_of(configs_of(name, size, members, "bfloat16"))
                 limit, target = arithmetic(flops, "bfloat16"), ("over peer", 1.5)
                 own = ("ours, float32", update)
                 yield Subject(called, f"{setting}, bfloat16", rounded, limit, target, own)
@@ -143,8 +127,7 @@ def updates(sizes: Sizes) -> Iterator[Subject]:
 
 def d3rlpy_update(name: str, size: int) -> Call | None:
     """The same update by d3rlpy, its networks of two hidden layers of that size."""
-    d3rlpy = _d3rlpy()
-    if d3rlpy is None or name not in ("td3", "cql", "crr"):
+    if name == "behavioral" or (d3rlpy := peer("d3rlpy")) is None:
         return None
     encoder = d3rlpy.models.VectorEncoderFactory([size, size])
     shared = {"actor_encoder_factory": encoder, "critic_encoder_factory": encoder}
@@ -159,11 +142,6 @@ def d3rlpy_update(name: str, size: int) -> Call | None:
     parts = (obs, action, one, obs + 0.1, action, one, 0 * one, one)
     batch = d3rlpy.torch_utility.TorchMiniBatch(*parts, device="cpu:0")
     return lambda: made.impl.update(batch, 0)
-
-
-@cache
-def _d3rlpy() -> ModuleType | None:
-    return peer("d3rlpy")
 
 
 def simulation(sizes: Sizes) -> Iterator[Subject]:
@@ -185,39 +163,22 @@ def simulation(sizes: Sizes) -> Iterator[Subject]:
     setting = f"Walker, {sizes.steps} random actions"
     limit, own = Limit("mj_step", step_alone, 1), ("dm_control", partial(play, theirs))
     yield Subject("steps of the environment", setting, partial(play, ours), limit, peer=own)
-    rewards = TaskRewards("walker")
-    states = np.tile(ours.reset().physics, (sizes.steps, 1))
-    states[:, 2:] += 0.01 * np.random.default_rng(0).normal(size=(sizes.steps, len(states[0]) - 2))
-
-    def stages_alone() -> None:
-        for state in states:
-            mujoco.mj_setState(model, data, state, _PHYSICS)
-            for stage in _STAGES:
-                stage(model, data)
-
-    setting, limit = f"Walker, {sizes.steps} states, 3 tasks", Limit("mj_ stages", stages_alone, 1)
-    yield Subject("rewards of states", setting, partial(rewards.of_states, states), limit)
 
 
 def searches(sizes: Sizes) -> Iterator[Subject]:
-    """Draws of batches, neighbours, estimates and balls."""
+    """Neighbours, estimates and balls."""
     batch, n = sizes.paper, sizes.n
-    config = configs_of("behavioral", batch, 1, "float32")[0]
-    update, draw = update_of([config])
-    limit = memory(2 * 4 * batch * (config.n_step + 1) * (OBS + ACTION + 2))
-    setting, own = f"{batch} transitions of 3 steps, Walker", ("its APT+BE update", update)
-    yield Subject("draw of a batch", setting, draw, limit, ("over peer", 50), own)
     neighbors, random = peer("sklearn.neighbors"), np.random.default_rng(0)
-    phi = torch.randn(1, batch, config.representation_dim)
+    phi = torch.randn(1, batch, 512)
 
     def brute(x: np.ndarray) -> Call:
         return lambda: (
             neighbors.NearestNeighbors(n_neighbors=5, algorithm="brute").fit(x).kneighbors()
         )
 
-    limit = arithmetic(2 * batch**2 * config.representation_dim)
+    limit = arithmetic(2 * batch**2 * 512)
     own = neighbors and ("scikit-learn", brute(phi[0].numpy()))
-    setting = f"n = {batch}, d = {config.representation_dim}, k = 5, float32"
+    setting = f"n = {batch}, d = {512}, k = 5, float32"
     yield Subject(
         "neighbours in a batch", setting, lambda: knn_distances(phi, k=5), limit, peer=own
     )
@@ -232,5 +193,5 @@ def searches(sizes: Sizes) -> Iterator[Subject]:
     yield Subject("Shannon entropy", setting, ours, limit, peer=own)
     many, miniball = points("normal", 10 * n, 24), peer("miniball")
     own = miniball and ("MiniballCpp", lambda: miniball.Miniball(many))
-    setting, limit = f"n = {10 * n}, d = 24, normal", memory(many.nbytes)
-    yield Subject("smallest ball", setting, partial(smallest_ball, many), limit, peer=own)
+    setting = f"n = {10 * n}, d = 24, normal"
+    yield Subject("smallest ball", setting, partial(smallest_ball, many), peer=own)

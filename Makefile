@@ -38,10 +38,10 @@ quickstart: .venv
 
 # The whole experiment of params/grid.$(SCALE).yaml, continued where it was left: see workflow/.
 grid: .venv/.workflow
-	$(BIN)/python -m belib.grid run $(GRID) $(ARGS)
+	$(BIN)/python workflow/grid.py run $(GRID) $(ARGS)
 
 grid-plan: .venv
-	$(BIN)/python -m belib.grid plan $(GRID)
+	$(BIN)/python workflow/grid.py plan $(GRID)
 
 .venv/.workflow: .venv/.complete
 	$(BIN)/pip install --quiet --no-compile -c constraints.txt -e '.[workflow]'

@@ -25,7 +25,7 @@ FLOORS = (
     {"agents", "offline", "engine"},
     {"training", "coverage"},
     {"figures", "cost"},
-    {"widgets", "grid", "gather"},
+    {"widgets", "gather"},
     {"study"},
 )
 FLOOR = {name: number for number, names in enumerate(FLOORS) for name in names}

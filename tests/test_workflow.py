@@ -3,7 +3,6 @@
 import contextlib
 import hashlib
 import importlib.util
-import json
 import os
 import re
 import shlex
@@ -12,124 +11,61 @@ import subprocess
 import sys
 import time
 
+import pandas as pd
 import psutil
 import pytest
 import yaml
+from grid import main
+from jobs import read
 
-from belib import grid
-from belib.grid import engine, plan, work
-from belib.grid.__main__ import main
+from belib import runs
 from belib.paths import ROOT
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("snakemake") is None, reason="Snakemake is not installed"
 )
-ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1"}
-
-
-def command(runs_dir, *options):
-    words = [sys.executable, "-m", "belib.grid", "run", "--scale", "smoke"]
-    return [*words, "--runs-dir", str(runs_dir), "--cores", "2", *options]
-
-
-def run(runs_dir, *options):
-    """The grid's exit status and all that it printed."""
-    done = subprocess.run(
-        command(runs_dir, *options),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        cwd=ROOT,
-        env=ONE_THREAD,
-    )
-    return done.returncode, done.stdout
-
-
 ODD = 'it\'s 1 {3} {name} [x] $HOME "ü" %20#'
-"""A folder's name with all that shells, Snakemake, make and papermill read as their own."""
+"""A folder's name with all that shells, Snakemake, make and papermill give a meaning."""
 
 
-def test_snakemake_takes_the_whole_grid(tmp_path, capfd):
-    words = ["run", "--scale", "smoke", "--runs-dir", str(tmp_path / ODD), "--dry-run"]
-    assert main(words) == 0
-    jobs = len(grid.read("smoke"))
-    assert re.search(rf"^total +{jobs + 1}$", capfd.readouterr().out, re.MULTILINE)  # and `all`
+def start(runs_dir, *options, **changes):
+    """Start the grid at scale smoke with two jobs at a time."""
+    words = [sys.executable, "workflow/grid.py", "run", "--runs-dir", runs_dir, "--cores", "2"]
+    env = {**os.environ, "OMP_NUM_THREADS": "1", **changes}
+    files = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    return subprocess.Popen([*words, *options], cwd=ROOT, env=env, text=True, **files)
+
+
+def run(runs_dir, *options, **changes):
+    """The grid's exit status and all that it printed."""
+    process = start(runs_dir, *options, **changes)
+    told, _ = process.communicate()
+    return process.returncode, told
+
+
+def test_snakemake_takes_the_whole_grid_in_a_folder_of_any_name(tmp_path):
+    status, told = run(tmp_path / ODD, "--dry-run")
+    assert status == 0, told
+    jobs = len(read("smoke"))
+    assert re.search(rf"^total +{jobs + 1}$", told, re.MULTILINE)  # and `all`
     assert not (tmp_path / ODD / "datasets").exists()
-
-
-@pytest.fixture
-def said(tmp_path, monkeypatch):
-    """Runs Snakemake with a Python, a project and a runs_dir in odd folders, on jobs that only say
-    what they were called with; the words of each.
-    """
-    odd = tmp_path / ODD
-    folder, root = work.workflow_folder(odd / "runs"), odd / "project"
-    for module in ("belib", "belib.grid", "belib.gather", "papermill"):  # before the installed ones
-        package = folder / module.replace(".", "/")
-        package.mkdir(parents=True)
-        (package / "__init__.py").touch()
-        words = f"['{module}', *sys.argv[1:]]"
-        text = f"import json, sys\nprint(json.dumps({words}), file=open('said', 'a'))\n"
-        (package / "__main__.py").write_text(text)
-    (odd / "python").symlink_to(sys.executable)
-    monkeypatch.setattr(sys, "executable", str(odd / "python"))
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path[1:]))
-
-    def run(*names, scale):
-        entry = {"needs": [], "resources": {"mem_mb": 1, "runtime": 1, "gpu": 0}}
-        content = {"runs_dir": str(odd / "runs"), "root": str(root), "scale": scale}
-        content["jobs"] = dict.fromkeys(names, entry)
-        (folder / plan.PLAN).write_text(json.dumps(content))
-        assert engine.snakemake(odd / "runs", "local", ["--cores", "1"]) == 0
-        return [json.loads(line) for line in (folder / "said").read_text().splitlines()]
-
-    return run
-
-
-def test_jobs_are_called_with_paths_as_they_are(said, tmp_path):
-    runs_dir, root = str(tmp_path / ODD / "runs"), str(tmp_path / ODD / "project")
-    found = said("collect/walker/a-s0+1", "coverage/walker", "report", scale="it's")
-    report = f"{runs_dir}/report/it's"
-    for words in found:
-        if words[0] == "papermill":  # which formats the names of notebooks
-            words[2:4] = [word.format() for word in words[2:4]]
-    coverage = ["papermill", "--no-progress-bar", f"{root}/notebooks/06_coverage_plots.ipynb"]
-    coverage += [
-        "../logs/coverage/walker.ipynb",
-        "-f",
-        f"{root}/params/06_coverage_plots.it's.yaml",
-    ]
-    coverage += ["-r", "domain", "walker", "-r", "runs_dir", runs_dir]
-    shown = ["papermill", "--no-progress-bar", f"{root}/notebooks/07_report.ipynb"]
-    shown += ["../logs/report.ipynb", "-r", "source", report]
-    assert sorted(found) == sorted(
-        [
-            ["belib.grid", "job", "--runs-dir", runs_dir, "collect/walker/a-s0+1"],
-            ["belib.gather", runs_dir, report],
-            coverage,
-            shown,
-        ]
-    )
+    assert (tmp_path / ODD / "workflow" / "params" / "grid.smoke.yaml").exists()
 
 
 def test_make_hands_on_what_was_typed():
     given = {"RUNS_DIR": ODD, "ONLY": "*/td3 it's"}
     words = ["make", "-n", "grid-plan", *(f"{name}={value}" for name, value in given.items())]
-    # of a make that runs the tests, nothing is handed on
-    env = {
-        key: value for key, value in os.environ.items() if not key.startswith(("MAKE", "MFLAGS"))
-    }
-    options = {"cwd": ROOT, "env": env, "capture_output": True, "text": True, "check": True}
-    told = subprocess.run(words, **options).stdout
-    *_, only, value, option, found = shlex.split(told.splitlines()[-1])
-    assert (only, value, option, found) == ("--only", given["ONLY"], "--runs-dir", ODD)
+    # the make that runs the tests hands nothing on
+    env = {name: v for name, v in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    told = subprocess.run(words, cwd=ROOT, env=env, capture_output=True, text=True, check=True)
+    *_, only, value, option, runs_dir = shlex.split(told.stdout.splitlines()[-1])
+    assert (only, value, option, runs_dir) == ("--only", given["ONLY"], "--runs-dir", ODD)
 
 
 def test_what_cannot_run_is_refused_before_anything_is_written(tmp_path, capsys):
     for words, told in (
         (["--only", "walker/shanon"], "(nearest: '"),
-        (["--scale", "papper"], "(nearest: '"),
+        (["--scale", "papper"], "scale must be one of"),
         (["--cores", "0"], "cores must be at least 1, got 0"),
         (["--gpus", "-1"], "gpus must be at least 0, got -1"),
         (["--checkpoint-minutes", "nan"], "checkpoint_minutes must be at least 0 and finite"),
@@ -137,9 +73,15 @@ def test_what_cannot_run_is_refused_before_anything_is_written(tmp_path, capsys)
         assert main(["run", "--runs-dir", str(tmp_path / "runs"), *words]) == 2
         assert told in capsys.readouterr().err
     assert main(["run", "--runs-dir", str(tmp_path / ODD), "--profile", "slurm"]) == 2
-    told = capsys.readouterr().err
-    assert f"for the profile slurm, got {tmp_path / ODD}" in told
+    assert f"for the profile slurm, got {tmp_path / ODD}" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+def test_a_second_engine_is_refused(tmp_path):
+    with runs.locked([tmp_path / "workflow"]):
+        status, told = run(tmp_path, "--only", "collect/walker/random-s0")
+    assert status == 2
+    assert f"workflow is in use by process {os.getpid()}" in told
 
 
 @pytest.mark.parametrize("profile", ["local", "slurm"])
@@ -149,124 +91,98 @@ def test_profiles_keep_going_and_resume(profile):
     assert settings["retries"] >= 1
 
 
-@pytest.fixture
-def slurm(tmp_path, monkeypatch):
-    """A SLURM that takes every job, writes down what it is asked for, and lets it fail."""
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    scripts = {
-        "sbatch": f'printf "%s\\n" "$*" >>"{tmp_path}/submitted"; echo 7',
-        "squeue": 'echo "7|FAILED"',
-        "scontrol": 'echo "MinJobAge = 300 sec"',
-        "sinfo": 'printf "PARTITION\\nwork*\\n"',
-        "sacct": "exit 1",
-        "sacctmgr": "exit 1",
-        "sshare": "exit 1",
-        "scancel": "exit 0",
-    }
+def test_slurm_is_asked_for_what_the_plan_says(tmp_path):
+    """By a SLURM that takes every job, writes down what it is asked for, and lets it fail."""
+    scripts = {"sbatch": f'printf "%s\\n" "$*" >>"{tmp_path}/submitted"; echo 7'}
+    scripts |= {"squeue": 'echo "7|FAILED"', "scontrol": 'echo "MinJobAge = 300 sec"'}
+    scripts |= {"sinfo": 'printf "PARTITION\\nwork*\\n"', "scancel": "exit 0"}
+    scripts |= dict.fromkeys(("sacct", "sacctmgr", "sshare"), "exit 1")
+    (tmp_path / "bin").mkdir()
     for name, script in scripts.items():
-        (folder / name).write_text(f"#!/bin/sh\n{script}\n")
-        (folder / name).chmod(stat.S_IRWXU)
-    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
-
-
-@pytest.mark.usefixtures("slurm")
-def test_slurm_is_asked_for_what_the_plan_says(tmp_path, capfd):
-    words = ["run", "--runs-dir", str(tmp_path / "runs"), "--profile", "slurm", "--gpus", "1"]
-    words += ["--only", "collect/walker/shannon-s0", "--slurm-status-command", "squeue"]
-    words += ["--slurm-init-seconds-before-status-checks", "1", "--retries", "0"]
-    assert main(words) == 1
-    assert "1 of 1 jobs failed" in capfd.readouterr().out
+        (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / "bin" / name).chmod(stat.S_IRWXU)
+    words = ["--profile", "slurm", "--gpus", "1", "--only", "collect/walker/shannon-s0"]
+    words += ["--slurm-status-command", "squeue", "--retries", "0"]
+    words += ["--slurm-init-seconds-before-status-checks", "1"]
+    path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
+    status, told = run(tmp_path / "runs", *words, PATH=path)
+    assert status == 1, told
     (submitted,) = (tmp_path / "submitted").read_text().splitlines()
-    plan = json.loads((tmp_path / "runs/workflow/plan.json").read_text())
-    resources = plan["jobs"]["collect/walker/shannon-s0"]["resources"]
-    assert resources["gpu"] == 1
-    asked = ["--cpus-per-task=1", "--gpus=1", f"--mem {resources['mem_mb']}"]
-    for option in (*asked, f"-t {resources['runtime']}", "--export=ALL", "-p work"):
+    plan = pd.read_csv(tmp_path / "runs/workflow/plan.csv", index_col="job")
+    row = plan.loc["collect/walker/shannon-s0"]
+    asked = ["--cpus-per-task=1", "--gpus=1", f"--mem {row['mem_mb']}", f"-t {row['runtime']}"]
+    for option in (*asked, "--export=ALL", "-p work"):
         assert option in submitted, submitted
-    assert "--target-jobs 'collect:name=walker/shannon-s0'" in submitted
+    assert "--target-jobs 'job:name=collect/walker/shannon-s0'" in submitted
 
 
 def contents(runs_dir):
-    """The digest of every file that is the same whenever it is made: no logs, no Snakemake."""
+    """Digests of the files that are the same whenever they are made: no logs, no Snakemake."""
     return {
         str(file.relative_to(runs_dir)): hashlib.sha256(file.read_bytes()).hexdigest()
         for folder in ("datasets", "offline")
         for file in sorted((runs_dir / folder).rglob("*"))
-        if file.is_file() and file.name != "checkpoint.pt"
+        if file.is_file() and file.name not in ("checkpoint.pt", runs.LOCK)
     }
 
 
-def wait_for(condition, seconds=900):
-    """What a condition gives, once that is something."""
-    until = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < until, "it took too long"
-        time.sleep(0.05)
-    return found
-
-
-PART = ("--only", "collect offline/walker/shannon-s0", "--checkpoint-minutes", "0.01")
-"""Without notebooks, which make no bytes of their own, and without more of the same."""
+PART = ("--only", "collect/walker/random-s0 */shannon-s0/td3", "--checkpoint-minutes", "0.01")
 
 
 def kill_during(stage, runs_dir):
-    """Begin the grid and kill its engine and jobs, but for one of a stage, which is left over.
+    """Begin the grid; once a job of a stage has written, kill the engine, and leave the job.
 
-    It is held, or it could be done before the next engine looks for it.
+    The job is stopped, so that it cannot end before the next engine meets it.
     """
-    begun = subprocess.Popen(
-        command(runs_dir, *PART), cwd=ROOT, env=ONE_THREAD, stdout=subprocess.DEVNULL
-    )
-
-    def working(*words):
-        for each in engine.processes(runs_dir):
-            with contextlib.suppress(psutil.Error):  # it has just ended
-                if set(words) <= set(each.cmdline()):
-                    yield each
-
-    def jobs(*stages):
-        names = [job.name for job in grid.read("smoke") if job.stage in stages]
-        return [process for name in names for process in working("belib.grid", "job", name)]
-
+    engine = start(runs_dir, *PART)
     at_work = {"collect": "datasets/*/*/buffer/*.npz", "offline": "offline/*/*/*/*/config.yaml"}
-
-    def held():
-        """A job that is at work and, from now on, stopped."""
-        for process in jobs(stage) if any(runs_dir.glob(at_work[stage])) else []:
-            with contextlib.suppress(psutil.Error):
-                process.suspend()
-                if process.status() == psutil.STATUS_STOPPED:
-                    return process
-        return None
-
-    left = wait_for(held)
-    begun.kill()
-    for process in (*working("snakemake"), *jobs("collect", "offline")):
-        if process != left:
-            with contextlib.suppress(psutil.Error):
-                process.kill()
-    begun.wait()
-    assert left.is_running()
+    until, left = time.monotonic() + 900, None
+    while not left:
+        assert time.monotonic() < until, "it took too long"
+        time.sleep(0.05)
+        for process in psutil.Process(engine.pid).children(recursive=True):
+            with contextlib.suppress(psutil.Error):  # it has just ended
+                job = any(word.startswith(f"{stage}/") for word in process.cmdline())
+                if job and process.name() != "bash" and any(runs_dir.glob(at_work[stage])):
+                    process.suspend()
+                    left = process
+    others = [p for p in psutil.Process(engine.pid).children(recursive=True) if p != left]
+    engine.kill()
+    for process in others:
+        with contextlib.suppress(psutil.Error):
+            process.kill()
+    engine.wait()
+    assert left.status() == psutil.STATUS_STOPPED
     return left
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """Files of a part of the grid that nothing interrupted."""
+    runs_dir = tmp_path_factory.mktemp("whole")
+    status, told = run(runs_dir, *PART)
+    assert status == 0, told
+    return contents(runs_dir)
+
+
 @pytest.mark.slow
-def test_killed_at_any_moment_it_ends_in_the_same_bytes(tmp_path):
-    """The engine dies with one job; its other job is there until the next engine ends it."""
-    whole, killed = tmp_path / "whole", tmp_path / "killed"
-    status, told = run(whole, *PART)
-    assert status == 0, told
-    kill_during("collect", killed)
-    left = kill_during("offline", killed)
+@pytest.mark.parametrize("stage", ["collect", "offline"])
+def test_killed_at_any_moment_it_ends_in_the_same_bytes(stage, whole, tmp_path):
+    """The engine dies; one job is left, and the next engine's job waits for it."""
+    killed = tmp_path / "killed"
+    left = kill_during(stage, killed)
+    engine = start(killed, *PART)
+    waits = f"is in use by process {left.pid} on "
+    while not any(waits in log.read_text() for log in (killed / "logs").rglob("*.log")):
+        assert engine.poll() is None, engine.communicate()
+        time.sleep(0.1)
+    left.resume()
+    told, _ = engine.communicate()
+    assert engine.returncode == 0, told
+    assert contents(killed) == whole
     status, told = run(killed, *PART)
     assert status == 0, told
-    assert f"Process {left.pid}, left by a killed engine, is ended" in told
-    assert not engine.processes(killed)
-    assert contents(killed) == contents(whole)
-    status, told = run(killed, *PART)
-    assert status == 0, told
-    assert "Nothing to be done" in told
+    assert "about 0.0 hours" in told
 
 
 @pytest.mark.slow
@@ -279,8 +195,7 @@ def test_a_failed_job_is_told_and_the_rest_goes_on(tmp_path):
     targets = ["offline/walker/random-s0/td3", "offline/walker/shannon-s0/crr"]
     status, told = run(tmp_path, "--only", " ".join(targets), "--retries", "0")
     assert status == 1
-    assert "1 of 4 jobs failed, 0 did not run:\n  offline/walker/random-s0/td3\n" in told
-    assert f"log: {tmp_path}/logs/offline/walker/random-s0/td3.log\n" in told
     assert f"DatasetError: {file}" in told
-    good = next(job for job in grid.read("smoke") if job.name == targets[1])
-    assert work.finished(good, tmp_path)
+    finished = tmp_path / "workflow" / "finished"
+    assert (finished / targets[1]).exists()
+    assert not (finished / targets[0]).exists()

@@ -225,8 +225,3 @@ def expand(entry: dict[str, Any], sizes: AnyConfig) -> list[AnyConfig]:
         values = sizes.checked({**asdict(sizes), **values})
         configs.append(sizes.from_dict({**values, "num_steps": times * values["num_steps"]}))
     return configs
-
-
-def read_grid(scale: str) -> dict[str, Any]:
-    """`params/grid.<scale>.yaml` as it is; `belib.grid` makes jobs of it."""
-    return read_yaml(paths.PARAMS / f"grid.{scale}.yaml")

@@ -1,0 +1,195 @@
+"""The whole experiment of a scale: plan it, run it with Snakemake, continue it after a kill.
+
+    python workflow/grid.py plan --scale paper    # jobs, hours, memory and disk; runs nothing
+    python workflow/grid.py run --scale smoke     # further options are Snakemake's
+
+Exit status: 0 all is finished, 1 jobs failed, 2 refused before anything ran.
+"""
+
+import argparse
+import logging
+import os
+import shlex
+import shutil
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import papermill
+import torch
+from jobs import Job, folders, is_finished, read, select
+
+from belib import cost, paths, runs, training
+from belib.config import read_yaml
+from belib.config.checks import AT_LEAST_ONE, AT_LEAST_ZERO, check_type
+from belib.gather import gather
+
+HERE = Path(__file__).resolve().parent
+
+
+def plan(jobs: Sequence[Job], runs_dir: Path) -> pd.DataFrame:
+    """Return a row a job: whether it is finished, what it still needs, and what it costs.
+
+    A notebook takes a quarter of a minute for each job before it (measured: 1, 4 and 20 minutes
+    after 8, 41 and 72 jobs), and is made again after any of them.
+    """
+    sizes = {(c.domain, c.dataset): c.num_steps for job in jobs for c in job.configs}
+    rows, finished = [], set()
+    for job in jobs:
+        configs, left = job.configs, cost.Cost(0.25 * len(job.needs), 3.0, 0.1)
+        if is_finished(job, runs_dir) and (configs or finished.issuperset(job.needs)):
+            finished.add(job.name)
+            left = cost.Cost(0.0, 0.0, 0.0)
+        elif configs:
+            if job.stage == "baselines":  # as long as two evaluations
+                configs = [replace(config, num_steps=2, eval_every=1) for config in configs]
+            size = sizes[configs[0].domain, configs[0].dataset]
+            left = cost.estimate(configs, dataset_steps=size)
+        row = {"job": job.name, "stage": job.stage, "domain": [*job.name.split("/"), ""][1]}
+        row |= {"members": len(configs), "finished": job.name in finished, **left._asdict()}
+        row["learns"] = any(getattr(config, "objective", "") != "random" for config in configs)
+        row["needs"] = " ".join(name for name in job.needs if name not in finished)
+        rows.append(row)
+    return pd.DataFrame(rows).set_index("job")
+
+
+def show(table: pd.DataFrame, cores: int) -> None:
+    """Print a plan by stage and domain, and its hours in all."""
+    groups = table.assign(jobs=1, hours=table["minutes"] / 60).groupby(
+        ["stage", "domain"], sort=False
+    )
+    sums = groups[["jobs", "finished", "members", "hours", "disk_gb"]].sum()
+    print(sums.assign(memory_gb=groups["memory_gb"].max()).round(2).to_string())
+    hours, done = sums["hours"].sum(), table["finished"].sum()
+    on = "on the GPU" if torch.cuda.is_available() else f"of a core, {hours / cores:.1f} on {cores}"
+    print(
+        f"{len(table)} jobs, {done} of them finished. The rest takes about {hours:.1f} hours {on}"
+    )
+
+
+def check(jobs: Sequence[Job], runs_dir: Path, profile: str) -> None:
+    """Raise ValueError for folders of other params, or paths that a cluster's shells change."""
+    for job in jobs:
+        if job.stage in ("collect", "offline"):
+            runs.check_folders(folders(job, runs_dir), job.configs)
+    for path in map(str, (sys.executable, HERE, runs_dir)):
+        if profile != "local" and shlex.quote(path) != path:
+            rule = "without spaces, quotes, braces and the like"
+            raise ValueError(f"paths must be {rule} for the profile {profile}, got {path}")
+
+
+def run(table: pd.DataFrame, runs_dir: Path, given: argparse.Namespace, options: list[str]) -> int:
+    """Run a plan's jobs with Snakemake, from a copy of the params; return the exit status."""
+    from snakemake.cli import main as snakemake  # the extra `workflow`
+
+    logging.getLogger("snakemake").propagate = False  # the root logger would print it again
+    folder, table = runs_dir / "workflow", table[~table["finished"]]
+    with runs.locked([folder]):
+        shutil.copytree(paths.PARAMS, folder / "params", dirs_exist_ok=True)
+        for name in table.index:
+            (folder / "finished" / name).unlink(missing_ok=True)
+        table = table.assign(
+            mem_mb=(1500 * table["memory_gb"]).astype(int),
+            runtime=(3 * table["minutes"]).clip(lower=30).astype(int),
+            gpu=(table["learns"] & (given.gpus > 0)).astype(int),
+        )
+        paths.write_text(folder / "plan.csv", table.to_csv())
+        os.environ |= {"BELIB_PYTHON": sys.executable, "BELIB_GRID": str(HERE / "grid.py")}
+        os.environ |= {"BELIB_RUNS": str(runs_dir), "BELIB_SCALE": given.scale}
+        os.environ["BELIB_MINUTES"] = str(given.checkpoint_minutes)
+        words = ["--snakefile", str(HERE / "Snakefile"), "--directory", str(folder)]
+        words += ["--profile", str(HERE / "profiles" / given.profile)]
+        if given.profile == "local":
+            memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 10**6
+            words += ["--cores", str(given.cores), "--resources", f"mem_mb={memory}"]
+            words += [f"gpu={given.gpus}"]
+        try:
+            return snakemake([*words, *options])
+        except SystemExit as end:
+            return int(bool(end.code))
+
+
+def work(job: Job, runs_dir: Path, given: argparse.Namespace) -> None:
+    """Do what is left of a job, once no process of a killed engine works on it any more."""
+    print(f"--- {time.strftime('%F %T')}, process {os.getpid()}", flush=True)
+    options = {"runs_dir": runs_dir, "checkpoint_minutes": given.checkpoint_minutes}
+    with runs.locked([runs_dir / "workflow" / "jobs" / job.name], wait=True):
+        if job.stage == "collect":
+            training.pretrain(job.configs, **options)
+        elif job.stage == "offline":
+            training.train_offline(job.configs, **options)
+        elif job.stage == "baselines":
+            training.evaluate_baselines(job.configs, runs_dir=runs_dir)
+        elif job.stage == "coverage":
+            values = read_yaml(paths.PARAMS / f"06_coverage_plots.{given.scale}.yaml")
+            values |= {"domain": job.name.split("/")[1], "runs_dir": str(runs_dir)}
+            execute("06_coverage_plots", values, runs_dir / "logs" / f"{job.name}.ipynb")
+        else:
+            source = gather(runs_dir, runs_dir / "report" / given.scale)
+            execute("07_report", {"source": str(source)}, runs_dir / "logs" / "report.ipynb")
+
+
+def execute(name: str, values: dict[str, object], to: Path) -> None:
+    """Execute a notebook of the project with parameters, into the file `to`."""
+    files = (paths.ROOT / "notebooks" / f"{name}.ipynb", to)
+    files = (str(file).replace("{", "{{").replace("}", "}}") for file in files)  # as papermill asks
+    papermill.execute_notebook(*files, parameters=values, progress_bar=False)
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run a command line; return the exit status."""
+    style = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=style)
+    parser.add_argument("command", choices=("plan", "run", "job"), help="job is Snakemake's")
+    parser.add_argument("--scale", default="smoke", help="params/grid.<scale>.yaml")
+    parser.add_argument("--runs-dir", help="where everything goes; runs/<scale>")
+    parser.add_argument("--only", default="", help="targets: walker/behavioral-0.5 */td3")
+    parser.add_argument("--cores", type=int, default=os.cpu_count(), help="jobs at a time")
+    gpus = min(torch.cuda.device_count(), 1)  # jobs of one machine share its first GPU
+    parser.add_argument("--gpus", type=int, default=gpus, help="that jobs may hold at once")
+    parser.add_argument("--profile", default="local", help="of workflow/profiles")
+    parser.add_argument("--checkpoint-minutes", type=float, default=5.0)
+    given, options = parser.parse_known_args(words)
+    if options and given.command != "run":
+        parser.error(f"unrecognized arguments: {' '.join(options)}")
+    runs_dir = paths.resolve(given.runs_dir or f"runs/{given.scale}").resolve()
+    if given.command == "job":
+        paths.PARAMS = runs_dir / "workflow" / "params"
+        work(next(job for job in read(given.scale) if job.name == given.only), runs_dir, given)
+        return 0
+    try:
+        return experiment(runs_dir, given, options)
+    except (ValueError, TypeError, OSError, ImportError, runs.InUseError) as error:
+        print(error, file=sys.stderr)
+        return 2
+
+
+def experiment(runs_dir: Path, given: argparse.Namespace, options: list[str]) -> int:
+    """Plan the jobs that are asked for, and run them if the command is `run`."""
+    check_type("cores", given.cores, int, AT_LEAST_ONE)
+    check_type("gpus", given.gpus, int, AT_LEAST_ZERO)
+    check_type("checkpoint_minutes", given.checkpoint_minutes, float, AT_LEAST_ZERO)
+    jobs = select(read(given.scale), given.only.replace(",", " ").split())
+    if given.command == "run":
+        check(jobs, runs_dir, given.profile)
+    torch.set_num_threads(1)  # as in jobs
+    table = plan(jobs, runs_dir)
+    show(table, given.cores)
+    there = next(folder for folder in (runs_dir, *runs_dir.parents) if folder.exists())
+    needed, free = table["disk_gb"].sum(), shutil.disk_usage(there).free / 1e9
+    words = (
+        f"{runs_dir} needs about {needed:.1f} GB for these jobs and {there} has {free:.1f} GB free"
+    )
+    print(words)
+    if given.command == "plan" or table["finished"].all():
+        return 0
+    if needed > free:
+        raise OSError(f"{words}: choose another runs_dir, or a part of the grid")
+    return run(table, runs_dir, given, options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -90,8 +90,7 @@ def embed(
         progress: whether to print how long it will take.
         parameters: replace the method's defaults (knn, decay, t; perplexity, ...).
 
-    Raises ValueError for a wrong option or fewer than 4 distinct states, TypeError for a parameter
-    that the library lacks.
+    Raises ValueError for a wrong option or too few states, TypeError for an unknown parameter.
     """
     features = scale(states.features, scaling)
     record = _record(method, features, parameters) | {

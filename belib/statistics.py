@@ -192,18 +192,6 @@ def _equal_groups(
     return one.max(1) - two.max(1), pairs.max(1), (-pairs).max(2)
 
 
-def repetitions_needed(ours: int, others: int, noise: Noise, difference: float) -> int:
-    """Repetitions of every group for `best_against_best` to have intervals of half this width.
-
-    With the noise as it was measured, which after few repetitions is itself known badly.
-    """
-    sure = Noise(1.0, 10_000)
-    one, two = (Means(np.zeros(n), np.ones(n, int)) for n in (ours, others))
-    found = best_against_best(one, two, sure)
-    reach = max(-found.low, found.high)
-    return max(2, int(np.ceil((reach * noise.sd / difference) ** 2)))
-
-
 def jumps(groups: Means, noise: Noise) -> tuple[float, float]:
     """Mean squared successive difference over the noise's; p of one as large from noise alone.
 

@@ -16,7 +16,6 @@ from belib.statistics import (
     pooled_noise,
     probability_of_improvement,
     rank_correlation,
-    repetitions_needed,
     sd_interval,
     spread_ratio,
 )
@@ -152,15 +151,6 @@ def test_intervals_of_the_best_hold_although_the_best_was_chosen(ours, others, r
         below.append(found.high < 0)
         above.append(found.low > 0)
     assert max(np.mean(below), np.mean(above)) < 0.042
-
-
-def test_repetitions_that_are_needed_are_enough():
-    count = repetitions_needed(8, 1, Noise(30.0, 6), 40.0)
-    sides = [Means(np.zeros(n), np.full(n, count)) for n in (8, 1)]
-    known = Noise(30.0, 10_000)
-    assert -best_against_best(*sides, known).low <= 40 * 1.02
-    fewer = [Means(np.zeros(n), np.full(n, count - 1)) for n in (8, 1)]
-    assert -best_against_best(*fewer, known).low > 40 * 0.98
 
 
 def test_jumps_are_one_for_luck_and_large_for_jumps(rng):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from belib.estimators import behavioral_entropy_knn
-from belib.tables import checked, once
+from belib.results.tables import checked, once
 from belib.weighting import prelec_beta
 
 N_OUTCOMES = 512  # of the paper's experiments

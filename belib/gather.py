@@ -16,10 +16,11 @@ from typing import Any
 
 import pandas as pd
 
-from belib import coverage, datasets, machine, paths, results, tables
+from belib import coverage, datasets, machine, paths, results
 from belib.arrays import whole_number
 from belib.config import ALGORITHMS, OfflineConfig
 from belib.datasets import Dataset
+from belib.results import tables
 
 FILES = ("offline.csv", "datasets.csv", "coverage.csv", "provenance.json")
 """The last one is written last: a folder without it is not finished."""

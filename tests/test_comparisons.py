@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from belib.comparisons import (
+from belib.statistics.comparisons import (
     compare,
     detectable,
     holm,

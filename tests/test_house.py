@@ -16,12 +16,12 @@ from belib.paths import ROOT
 
 FLOORS = (
     {"arrays"},
-    {"weighting", "paths", "streams", "machine", "statistics", "fast_rewards", "comparisons"},
-    {"knn", "tables"},
+    {"weighting", "paths", "streams", "machine", "statistics", "fast_rewards"},
+    {"knn"},
     {"quadrature", "estimators", "rewards"},
-    {"entropy", "convergence", "config"},
+    {"entropy", "config"},
     {"envs", "networks", "runs", "replay", "results"},
-    {"datasets", "actor_critic"},
+    {"datasets", "actor_critic", "convergence"},
     {"agents", "offline", "engine"},
     {"training", "coverage"},
     {"figures", "cost"},

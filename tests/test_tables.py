@@ -12,7 +12,8 @@ import pytest
 import synthetic
 from test_figures_returns import made_up
 
-from belib import coverage, figures, gather, results, study, tables
+from belib import coverage, figures, gather, results, study
+from belib.results import __main__, tables
 
 EDITS = {
     "index repeats": lambda t: t.set_axis([0] * len(t)),
@@ -293,7 +294,7 @@ def test_other_files_are_named_with_what_they_should_be(kind, two, monkeypatch, 
     with pytest.raises(ValueError, match=rf"{re.escape(str(file))}.* {words}"):
         results.collect(runs_dir)
     monkeypatch.setattr("sys.argv", ["results", str(runs_dir)])
-    assert results.main() == 1
+    assert __main__.main() == 1
     assert str(file) in capsys.readouterr().err
     online = runs_dir / "datasets" / "walker" / "task" / "online.csv"
     online.parent.mkdir(parents=True)

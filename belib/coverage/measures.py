@@ -32,11 +32,12 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from belib import estimators, paths, results, tables
+from belib import estimators, paths, results
 from belib.arrays import check_positive, real_array, whole_number
 from belib.coverage.ball import smallest_ball
 from belib.coverage.states import Array, Integers, States, scale
 from belib.knn import knn_distances
+from belib.results import tables
 from belib.statistics import rank_correlation
 from belib.streams import derive_seed
 

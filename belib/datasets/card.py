@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from belib import paths, rewards, tables
+from belib import paths, rewards
 from belib.datasets.dataset import Dataset, load
 from belib.datasets.relabelling import task_rewards
 from belib.envs import domain_tasks
+from belib.results import tables
 
 CARD = "card.json"
 

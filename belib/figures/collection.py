@@ -13,7 +13,7 @@ from belib.config import PretrainConfig
 from belib.datasets import Dataset
 from belib.envs import observation_names
 from belib.figures import style
-from belib.tables import checked
+from belib.results.tables import checked
 
 # Where the torso is in the physics state: column, offset and label of the two axes. The walker's
 # height is counted from its torso's place in the model, 1.3 m above the ground.

@@ -11,7 +11,7 @@ from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 from belib.coverage import MEASURES, Embedding
 from belib.coverage.measures import by_dataset
 from belib.figures import style
-from belib.tables import checked, once
+from belib.results.tables import checked, once
 
 _COLUMNS = 4  # panels a row
 _SCALINGS = {"none": "raw observations", "robust": "robustly scaled"}

@@ -15,7 +15,7 @@ from pandas.io.formats.style import Styler
 
 from belib.figures import style
 from belib.results import BASELINES, MEMBER, evaluations
-from belib.tables import checked, once
+from belib.results.tables import checked, once
 
 _DOTS = {"color": "white", "edgecolor": "black", "linewidth": 0.8, "s": 20, "zorder": 3}
 _TURNED = {"rotation": 60, "ha": "right", "rotation_mode": "anchor"}

@@ -13,7 +13,7 @@ from scipy import stats
 
 from belib.entropy import behavioral_entropy, renyi_entropy, shannon_entropy
 from belib.figures.style import SHANNON, curves, legend, objective_color
-from belib.tables import checked
+from belib.results.tables import checked
 from belib.weighting import Prelec, prelec_beta
 
 _REFERENCE: dict[str, Any] = {"color": "black", "linestyle": ":"}

@@ -3,8 +3,6 @@
 `python -m belib.results RUNS_DIR` prints the summary of all results below a folder.
 """
 
-import argparse
-import sys
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -12,8 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from belib import paths, tables
+from belib import paths
 from belib.config import ALGORITHMS, OfflineConfig, PretrainConfig
+from belib.results import tables
 from belib.statistics import bootstrap, interquartile_mean, probability_of_improvement
 
 COLUMNS = ("domain", "task", "dataset", "objective", "parameter", "algorithm", "seed", "step")
@@ -243,22 +242,3 @@ def table_1(table: pd.DataFrame) -> pd.DataFrame:
         row |= {"mean of finals": last["return"].mean(), "best mean": means.max()}
         rows.append(row | {"policies": len(last), "scale": tries["scale"].iloc[0]})
     return pd.DataFrame(rows)
-
-
-def main() -> int:
-    """Run the command line; return its exit status."""
-    parser = argparse.ArgumentParser(prog="python -m belib.results", description="Print a summary.")
-    parser.add_argument("runs_dir", type=Path, help="holds offline/")
-    try:
-        table = summary(collect(parser.parse_args().runs_dir.absolute()))
-    except (ValueError, OSError) as error:
-        print(error, file=sys.stderr)
-        return 1
-    shown = table.drop(columns=["upright", "episodes"])
-    with pd.option_context("display.width", 120, "display.float_format", "{:.1f}".format):
-        print(shown.to_string(index=False))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

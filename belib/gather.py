@@ -78,10 +78,10 @@ def load(folder: str | Path) -> Tables:
         if not (folder / name).exists():
             raise ValueError(f"{folder} must hold {', '.join(FILES)}, {name} is missing")
     text = ["dataset", "variant", "label", "intrinsic_reward_scale", "git_revision", "sha256"]
-    parts = [tables.read_csv(folder / name, text=text) for name in FILES[1:3]]
+    described, measured = (tables.read_csv(folder / name, text=text) for name in FILES[1:3])
     provenance = paths.read_json(folder / FILES[3], ["scale", "learning", "not finished"])
     try:
-        return Tables(results.read(folder / FILES[0]), *parts, provenance)
+        return Tables(results.read(folder / FILES[0]), described, measured, provenance)
     except ValueError as error:
         raise ValueError(f"{folder}: {error}") from error
 

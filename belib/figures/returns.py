@@ -106,7 +106,7 @@ def _grid(
     for row, task in zip(axes, tasks, strict=True):
         for ax, learner in zip(row, learners, strict=True):
             draw(ax, learnt[(learnt["task"] == task) & (learnt["algorithm"] == learner)])
-            if task in (online or {}):
+            if online and task in online:
                 ax.axhline(online[task], color="tab:green", linestyle=":", label="trained online")
             ax.set_title(f"{style.task_label(task)}, {style.learner_label(learner)}")
             ax.set(xlabel=xlabel)

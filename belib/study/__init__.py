@@ -212,11 +212,11 @@ def _size(test: str, case: Case) -> dict[str, float]:
     relevant = RELEVANT * abs(others.values.mean())
     if case.units["logarithm"].iloc[0]:
         relevant = np.log1p(RELEVANT)
-    equal = [side._replace(values=np.zeros(len(side.counts))) for side in (ours, others)]
-    ahead = _compare("best", *equal, Noise(1.0, 1), LEVEL).p if test == "best" else np.nan
+    ours, others = (side._replace(values=np.zeros(len(side.counts))) for side in (ours, others))
+    ahead = _compare("best", ours, others, Noise(1.0, 1), LEVEL).p if test == "best" else np.nan
     # one dataset of every recipe, and the noise taken as exact
-    single = [side._replace(counts=np.ones_like(side.counts)) for side in equal]
-    one = _compare(test, *single, between._replace(df=10_000 * bool(between.df)), LEVEL)
+    ours, others = (side._replace(counts=np.ones_like(side.counts)) for side in (ours, others))
+    one = _compare(test, ours, others, between._replace(df=10_000 * bool(between.df)), LEVEL)
     needed = np.ceil((max(-one.low, one.high) / relevant) ** 2) if relevant else np.nan
     return {"relevant": relevant, "needed": np.maximum(needed, 2), "p_if_equal": ahead}
 
@@ -228,10 +228,11 @@ def _estimate(test: str, case: Case, level: float) -> Interval:
         return _compare(test, ours, _means(case.others), noise(rows), level)
     if test == "rank":
         means = case.ours.groupby("recipe", sort=False)[["value", "other"]].mean()
-        return rank_correlation(*means.to_numpy().T, confidence=1 - level)
+        x, y = means["value"].to_numpy(), means["other"].to_numpy()
+        return rank_correlation(x, y, confidence=1 - level)
     if test == "spread":
-        both = (spread(rows, source) for source in ("datasets", "seeds"))
-        return spread_ratio(*both, int(rows["seeds"].iloc[0]), confidence=1 - level)
+        between, within = spread(rows, "datasets"), spread(rows, "seeds")
+        return spread_ratio(between, within, int(rows["seeds"].iloc[0]), confidence=1 - level)
     steps, p = jumps(ours, noise(rows))
     return Interval(steps, np.nan, np.nan, p)
 
@@ -240,10 +241,11 @@ def _compare(test: str, ours: Means, others: Means, noise: Noise, level: float) 
     """Compare the best recipes of either side, or their means, in which each recipe counts once."""
     if test == "best":
         return best_against_best(ours, others, noise, confidence=1 - level)
-    groups = Means(*(np.concatenate(parts) for parts in zip(ours, others, strict=True)))
+    values = np.concatenate([ours.values, others.values])
+    counts = np.concatenate([ours.counts, others.counts])
     sizes = len(ours.counts), len(others.counts)
     weights = np.repeat([1 / sizes[0], -1 / sizes[1]], sizes)
-    return contrast(groups, weights, noise, confidence=1 - level)
+    return contrast(Means(values, counts), weights, noise, confidence=1 - level)
 
 
 def _means(rows: pd.DataFrame) -> Means:

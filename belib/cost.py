@@ -53,7 +53,7 @@ def estimate(*calls: Call, dataset_steps: int = 500_000) -> Cost:
         calls: configs of a call; several calls run side by side, as in `train_groups`.
         dataset_steps: size of the dataset that policies are learnt from.
 
-    Raises ValueError for configs that cannot be members of one call.
+    Raise ValueError for configs that cannot be members of one call.
     """
     processes = 1 if torch.cuda.is_available() else min(len(calls), os.cpu_count() or 1)
     with machine.threads(machine.threads_each(processes)):

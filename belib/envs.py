@@ -74,7 +74,7 @@ def register(domain: str, tasks: Mapping[str, Callable[..., Any]]) -> None:
             `make(random=None, environment_kwargs=None)` returns a `control.Environment` with
             bounded actions, whose task keeps its random numbers in `random`.
 
-    Raises ValueError for a name that is taken (restart Python to change a domain) or no identifier.
+    Raise ValueError for a name that is taken (restart Python to change a domain) or no identifier.
     """
     for name in (domain, *tasks):
         if not name.isidentifier():

@@ -37,7 +37,7 @@ class Job:
 def read(scale: str) -> list[Job]:
     """Return the jobs of a scale, each after the jobs it needs.
 
-    Raises ValueError or TypeError with the file and entry of a wrong name or value.
+    Raise ValueError or TypeError with the file and entry of a wrong name or value.
     """
     sizes = PretrainConfig.at_scale(scale), OfflineConfig.at_scale(scale)
     grid: dict[str, Any] = {"datasets": [], "offline": [], "together": 1}
@@ -138,7 +138,7 @@ def select(jobs: Sequence[Job], only: Sequence[str]) -> list[Job]:
     """Return the jobs of the targets in `only` and all that they need; all jobs without targets.
 
     A target is a name, its beginning (`walker`, `walker/behavioral-0.5`, `collect`), or a pattern
-    (`*/td3`). Raises ValueError for a target that names nothing.
+    (`*/td3`). Raise ValueError for a target that names nothing.
     """
     chosen = set()
     for target in only:

@@ -2,9 +2,9 @@
 
 A dual active-set method (Dearing and Zeck 2009; the walk of Fischer, Gaertner and Kutz 2003 in
 reverse). The support, a few points on the boundary, defines the ball. The farthest point outside
-enters the support, the centre walks to where that point is as far as the others, and a point whose
-weight falls to zero on the way leaves. The radius rises with every point that enters, so no support
-comes twice. All points are visited only to find those outside the ball of the points seen so far.
+enters the support, the centre moves until that point is as far as the others, and a point whose
+weight falls to zero on the way leaves. The radius grows with every point that enters, so no support
+repeats. All points are visited only to find those outside the ball of the points seen so far.
 """
 
 from dataclasses import dataclass
@@ -18,25 +18,25 @@ from belib.arrays import real_array, whole_number
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
-_TOLERANCE = 1e-12  # of the radius: how far a point may stick out; distances round to about 1e-15
-_FLAT = 1e-10  # of its distance: a point this near to the plane of the support counts as in it
-_JOINING = 512  # points, at most, that are seen after a visit of all
+_TOLERANCE = 1e-12  # relative excess of a distance over the radius; rounding is about 1e-15
+_FLAT = 1e-10  # least height / distance of a point outside the support's plane
+_JOINING = 512  # most points that a visit of all points adds
 
 
 class NotConvergedError(ArithmeticError):
-    """The ball needs more than `max_steps` steps; the message has bounds of its radius."""
+    """The ball needs more than `max_steps` steps; the message bounds its radius."""
 
 
 @dataclass(frozen=True)
 class Ball:
-    """A ball around points (n, d), and the proof that no smaller one holds them.
+    """A ball around points (n, d), and a proof that it is the smallest.
 
     Attributes:
         center: (d,).
         radius: the largest distance of a point from the center.
         support: (m,) rows of points on the boundary, ascending, m <= d + 1.
-        weights: (m,) positive numbers of sum 1 with center = weights @ points[support]. From any
-            other place one of these points is farther, hence no smaller ball holds them.
+        weights: (m,) positive numbers of sum 1 with center = weights @ points[support]. One of
+            these points is farther from any other center, so no smaller ball exists.
     """
 
     center: Array
@@ -53,10 +53,10 @@ def smallest_ball(
     Args:
         points: n >= 1, d >= 1; duplicates, and points on one sphere or plane, are fine.
         start: rows to begin with, such as the support of the ball of some of the points.
-        max_steps: limit of the points that enter the support, 100 (d + 10) by default; usually one
-            to two times as many enter as stay.
+        max_steps: most points that may enter the support, 100 (d + 10) by default; usually one to
+            two times as many enter as stay.
 
-    Raises ValueError for points that are not finite or too far apart for floats; NotConvergedError.
+    Raise ValueError for points that are not finite or too far apart for floats; NotConvergedError.
 
     >>> ball = smallest_ball([[0, 0], [4, 0], [2, 1], [1, -1]])
     >>> ball.radius, ball.center, ball.support
@@ -87,7 +87,7 @@ def smallest_ball(
 
 
 def _normalized(points: ArrayLike) -> tuple[Array, Array, float]:
-    """Return points, the points less the first over their largest coordinate, and the latter."""
+    """Return points, (points - points[0]) / scale, and scale, the largest coordinate."""
     points = real_array("points", points, finite=False)
     if points.ndim != 2 or 0 in points.shape:
         raise ValueError(f"points must have shape (n, d) with n, d >= 1, got {points.shape}")
@@ -103,7 +103,7 @@ def _normalized(points: ArrayLike) -> tuple[Array, Array, float]:
 
 
 def _outside(x: Array, squares: Array, seen: Rows, support: Rows, weights: Array) -> Rows:
-    """Return the points outside of the support's ball, at most the farthest `_JOINING`."""
+    """Return rows of points outside the support's ball, at most the `_JOINING` farthest."""
     center = weights @ x[support]
     beyond = squares - 2 * (x @ center)  # |x - c|^2 - |c|^2
     beyond[seen] = -np.inf
@@ -141,7 +141,7 @@ def _enter(x: Array, support: Rows, weights: Array, row: int) -> tuple[Rows, Arr
     """Return support and weights of the ball around the support and one point outside.
 
     The centre moves by t (point - projection of the point on the support's plane). It stays equally
-    far from all of the support, until the point is as near. The point's weight rises by t; weights
+    far from all of the support, until the point is as far. The point's weight rises by t; weights
     of the support fall by t times the projection's affine coordinates.
     """
     point, gained = x[row], 0.0

@@ -34,7 +34,7 @@ class Embedding:
 
     Attributes:
         points: the states' rows, in order, with `x` and `y`.
-        record: how the map was made: method, versions, parameters as used (few points have few
+        record: how the map was made: method, versions, parameters as used (few points limit
             neighbours; PHATE chooses t), seed, scaling, threads, seconds, and numbers of `points`,
             `distinct` points, `features` and principal components (`pca`).
     """
@@ -48,9 +48,9 @@ class Embedding:
 
     @property
     def description(self) -> str:
-        """How the map was made, for captions."""
-        record, used = self.record, f"{self.record['pca']} components of"
-        features = f"{used if record['pca'] else 'All'} {record['features']} features"
+        """Return how the map was made, for captions."""
+        record, components = self.record, f"{self.record['pca']} components of"
+        features = f"{components if record['pca'] else 'All'} {record['features']} features"
         how = f"{record['method']} {record['parameters']}, seed {record['seed']}"
         return f"{features}, scaling {record['scaling']!r}; {how}."
 
@@ -58,9 +58,9 @@ class Embedding:
 def episodes_inside(
     points: pd.DataFrame, x: tuple[float, float], y: tuple[float, float]
 ) -> pd.DataFrame:
-    """Return the episodes with points in a rectangle of a map, ordered by how many.
+    """Return the episodes with points in a rectangle of a map, most points first.
 
-    Columns: `dataset`, `episode`, `inside` (points in the rectangle), `share` (of the episode's).
+    Columns: `dataset`, `episode`, `inside` (points in the rectangle), `share` (of all its points).
     """
     inside = points["x"].between(*x) & points["y"].between(*y)
     groups = inside.groupby([points["dataset"], points["episode"]], sort=False)
@@ -87,10 +87,10 @@ def embed(
         method: "phate" (Moon et al. 2019) by phate, or "tsne" by openTSNE.
         threads: more threads than idle cores are slower.
         runs_dir: its folder `embeddings/` keeps maps.
-        progress: whether to print how long it will take.
+        progress: whether to print the expected time.
         parameters: replace the method's defaults (knn, decay, t; perplexity, ...).
 
-    Raises ValueError for a wrong option or too few states, TypeError for an unknown parameter.
+    Raise ValueError for a wrong option or too few states, TypeError for an unknown parameter.
     """
     features = scale(states.features, scaling)
     record = _record(method, features, parameters) | {
@@ -111,10 +111,10 @@ def embed(
 
 
 def _record(method: str, features: Array, parameters: dict[str, Any]) -> dict[str, Any]:
-    """Return what is known of a map before it is made."""
+    """Return a map's options and sizes."""
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
-    try:  # as plain values, which the file of the record can hold
+    try:  # as JSON values
         plain = json.loads(json.dumps(parameters, allow_nan=False, default=np.generic.item))
     except (TypeError, ValueError):
         rule = "parameters must be finite numbers, text, or lists or dictionaries of these"
@@ -131,15 +131,15 @@ def _record(method: str, features: Array, parameters: dict[str, Any]) -> dict[st
 
 
 def _make(file: Path, features: Array, record: dict[str, Any], progress: bool) -> None:
-    """Fit a map and write it, its record first, so that no map is without one."""
+    """Fit a map; write its record first, so that no map lacks one."""
     start, (n, d), method = time.perf_counter(), features.shape, record["method"]
     fit, _, seconds, _ = METHODS[method]
     # datasets of one seed share their random steps: equal states are one point of the fit
-    features, place = np.unique(features, axis=0, return_inverse=True)
+    features, inverse = np.unique(features, axis=0, return_inverse=True)
     if len(features) < 4:
         raise ValueError(f"states must have 4 distinct points or more, got {len(features)} of {n}")
     spread = np.abs(features - features[0]).max()
-    if not 1e-100 < spread < 1e100:  # the libraries take squares
+    if not 1e-100 < spread < 1e100:  # the libraries square features
         raise ValueError(f"features must be 1e-100 to 1e100 apart, got {spread:.3g}: see scaling")
     if progress:
         expected = 10 + seconds * n / 1000
@@ -157,14 +157,14 @@ def _make(file: Path, features: Array, record: dict[str, Any], progress: bool) -
     record["parameters"] |= used
     record |= {"distinct": len(features), "seconds": round(time.perf_counter() - start, 1)}
     paths.write_text(file.with_suffix(".json"), json.dumps(record, indent=2) + "\n")
-    points = np.asarray(points, dtype=np.float64)[place]
+    points = np.asarray(points, dtype=np.float64)[inverse]
     paths.write_atomic(file, partial(np.savez_compressed, map=points))
 
 
 def _phate(features: Array, *, knn: int, n_landmark: int | None, **options: Any):
     import phate  # takes seconds
 
-    knn = min(whole_number("knn", knn, least=1), len(features) - 2)  # the graph has no more
+    knn = min(whole_number("knn", knn, least=1), len(features) - 2)  # the graph's limit
     landmarks = n_landmark if n_landmark and n_landmark < len(features) else None
     model = phate.PHATE(knn=knn, n_landmark=landmarks, **options)
     points = model.fit_transform(features)
@@ -177,7 +177,7 @@ def _tsne(features: Array, *, perplexity: float, **options: Any):
 
     perplexity = check_type("perplexity", perplexity, float, AT_LEAST_ONE)
     perplexity = min(perplexity, (len(features) - 1) / 3)  # few points have few neighbours
-    features = features if features.shape[1] > 1 else np.pad(features, ((0, 0), (0, 1)))  # a plane
+    features = features if features.shape[1] > 1 else np.pad(features, ((0, 0), (0, 1)))  # (n, 2)
     points = openTSNE.TSNE(perplexity=perplexity, **options).fit(features)
     return np.asarray(points), {"perplexity": perplexity}
 
@@ -199,7 +199,7 @@ class StateMap(NamedTuple):
     distance: Array
     """(n,) mean distance to the k nearest other states, in units of a feature's spread."""
     source: str
-    """What is shown, for captions."""
+    """A description of the states, for captions."""
 
 
 def state_map(obs: NDArray, source: str, *, k: int = 12) -> StateMap:
@@ -217,7 +217,7 @@ def find_states(
 ) -> StateMap:
     """Map about n states of the domain's first dataset in `runs_dir`, else of random actions.
 
-    The first by name is a `behavioral-...` dataset if there is one. Nothing is written.
+    Datasets are sorted by name, so a `behavioral-...` dataset comes first. Nothing is written.
     """
     for dataset in datasets.find_datasets(runs_dir, domain):
         obs = np.concatenate([episode["observation"] for episode in dataset.episodes()])

@@ -2,16 +2,16 @@
 
 All but `radius_none` use robustly scaled features (`states.scale`):
 
-- `shannon`, `renyi` (order q), `behavioral` (Prelec's alpha; its logarithm, since for alpha < 1 it
-  is as large as the space): k-NN entropies in nats of distinct states. Only differences between
-  datasets mean something: the unit of volume makes nearly all densities at most 1. NaN if a feature
-  is constant, or float64 overflows. In many dimensions estimates are too high, more so for fewer
-  states: compare equal sizes. Below order 1 the most isolated states decide.
+- `shannon`, `renyi` (order q), `behavioral` (Prelec's alpha): k-NN entropies in nats of distinct
+  states. `behavioral` is the entropy's logarithm. Only differences between datasets have a meaning:
+  the unit of volume is chosen so that nearly all densities are at most 1. NaN if a feature is
+  constant, or float64 overflows. In many dimensions estimates are too high, more so for fewer
+  states: compare equal sizes. Below order 1 the most isolated states dominate.
 - `dimension`: see `intrinsic_dimension`. States near in time lie on a trajectory, of dimension 1.
-- `net`: share of cells of equal width that the dataset visits. Cells tile the places where any
-  dataset was, so that each place counts once, an outlier too.
-- `recall`: share of joint states with a state of the dataset within r, the median distance of joint
-  states to their k-th nearest. Joint states are drawn equally from all datasets and held out.
+- `net`: share of cells of equal width that the dataset visits. Cells cover the states of all
+  datasets; a cell with one outlier counts as much as any other.
+- `recall`: share of joint states with a state of the dataset within r. Joint states are held out,
+  equally many from each dataset; r is their median distance to the k-th nearest joint state.
 - `from_random`: energy distance to the first dataset of random actions; absent without one.
 - `radius_none`, `radius_robust`: radius of the smallest ball around raw and scaled states.
 
@@ -54,7 +54,7 @@ MEASURES = {
 }
 """Columns of `measures`, and their labels."""
 
-FEWEST_POINTS = 100  # a dataset: a quarter are joint states, half of the rest have neighbours
+FEWEST_POINTS = 100  # per dataset: a quarter are joint states, halves of the rest need neighbours
 FEWEST_EPISODES = 6  # for a standard error: six have 20 halves
 FEWEST_RECIPES = 5  # for a rank correlation
 JOINT_STATES = 5_000  # at most a quarter of a dataset's
@@ -73,12 +73,12 @@ def measures(
     halves: int = 30,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Return `MEASURES` and standard errors (see this module), a row a dataset.
+    """Return `MEASURES` and standard errors (see this module), one row per dataset.
 
     Args:
         halves: number of random halves of the episodes, for standard errors.
 
-    Raises ValueError if a dataset has fewer than `FEWEST_POINTS` states, or too few differ.
+    Raise ValueError if a dataset has fewer than `FEWEST_POINTS` states, or too few differ.
     """
     check_positive("alpha", alpha)
     check_positive("q", q)
@@ -86,8 +86,8 @@ def measures(
     whole_number("halves", halves)
     joint, table = _Joint(states, k, alpha, q, seed), {}
     for name in states.names:
-        mine = states.of(name)
-        episode = states.rows.loc[mine, "episode"].to_numpy()
+        selected = states.of(name)
+        episode = states.rows.loc[selected, "episode"].to_numpy()
         episodes = np.unique(episode)
         draws = random_halves(len(episodes), halves, derive_seed(seed, "halves", name))
         subsets = [
@@ -95,15 +95,15 @@ def measures(
             *(np.isin(episode, episodes[half]) for half in draws),
         ]
         row: dict[str, float] = {"points": len(episode), "episodes": len(episodes)}
-        for measure, (value, *of_halves) in joint.values(mine, np.array(subsets)).items():
+        for measure, (value, *of_halves) in joint.values(selected, np.array(subsets)).items():
             error = standard_error(of_halves, len(episodes))
             row |= {measure: value, f"{measure}_se": error}
-        row["radius_none"] = smallest_ball(states.features[mine]).radius
-        row["radius_robust"] = smallest_ball(joint.features[mine]).radius
+        row["radius_none"] = smallest_ball(states.features[selected]).radius
+        row["radius_robust"] = smallest_ball(joint.features[selected]).radius
         table[name] = row
-    known = states.rows.drop_duplicates("dataset").set_index("dataset")
-    known = known.filter(["objective", "parameter", "variant", "seed", "scale"])
-    return known.join(pd.DataFrame.from_dict(table, orient="index"))
+    described = states.rows.drop_duplicates("dataset").set_index("dataset")
+    described = described.filter(["objective", "parameter", "variant", "seed", "scale"])
+    return described.join(pd.DataFrame.from_dict(table, orient="index"))
 
 
 def intrinsic_dimension(points: Array, *, k: int = _NEIGHBOURS) -> float:
@@ -111,7 +111,7 @@ def intrinsic_dimension(points: Array, *, k: int = _NEIGHBOURS) -> float:
 
     It is the inverse of the mean of log(T_k / T_j) over points and j < k, with the distances
     T_1 <= ... <= T_k to neighbours (MacKay and Ghahramani 2005); inf if all are equal. Equal points
-    count once. Raises ValueError unless 2 <= k < number of distinct points.
+    count once. Raise ValueError unless 2 <= k < number of distinct points.
     """
     distinct = np.unique(real_array("points", points, ndim=2), axis=0)
     if not 2 <= whole_number("k", k) < len(distinct):
@@ -152,12 +152,12 @@ def random_halves(episodes: int, count: int, seed: int) -> Mask:
 def standard_error(values: Sequence[float], episodes: int) -> float:
     """Return the standard error of a measure from its values on halves of the episodes."""
     half = episodes // 2
-    correction = np.sqrt(half / (episodes - half))  # halves share data when taken without
+    correction = np.sqrt(half / (episodes - half))  # drawn without replacement
     return float(np.std(values, ddof=1) * correction) if len(values) > 1 else math.nan
 
 
 class _Joint:
-    """What all datasets are measured with: joint states, their r and unit of volume, a net."""
+    """The yardstick of all datasets: joint states, their r and unit of volume, a net."""
 
     def __init__(self, states: States, k: int, alpha: float, q: float, seed: int):
         smallest = states.rows["dataset"].value_counts().min()
@@ -171,8 +171,8 @@ class _Joint:
         size = min(JOINT_STATES // len(states.names), smallest // 4)
         for name in states.names:
             random = np.random.default_rng(derive_seed(seed, "reference", name))
-            mine = np.flatnonzero(states.of(name))
-            self.held_out[random.choice(mine, size, replace=False)] = True
+            selected = np.flatnonzero(states.of(name))
+            self.held_out[random.choice(selected, size, replace=False)] = True
         joint = self.features[self.held_out]
         varying = joint[:, np.ptp(joint, axis=0) > 0]  # a constant feature has no density
         log_f = estimators.knn_density(varying, k=k, log=True, duplicates="drop")
@@ -182,9 +182,9 @@ class _Joint:
         random_names = states.rows.loc[states.rows["objective"] == "random", "dataset"]
         self.random = self.features[states.of("".join(random_names.head(1)))]
 
-    def values(self, mine: Mask, subsets: Mask) -> dict[str, list[float]]:
+    def values(self, selected: Mask, subsets: Mask) -> dict[str, list[float]]:
         """Return the measures of subsets (s, n) of a dataset's n states."""
-        x, cell, held_out = self.features[mine], self.cell[mine], self.held_out[mine]
+        x, cell, held_out = self.features[selected], self.cell[selected], self.held_out[selected]
         rows = [self._of_points(np.unique(x[kept], axis=0)) for kept in subsets]
         values = {name: [row[name] for row in rows] for name in rows[0]}
         values["net"] = [len(np.unique(cell[kept])) / (self.cell.max() + 1) for kept in subsets]
@@ -224,8 +224,8 @@ def _energy_distances(x: Array, subsets: Mask, other: Array) -> Array:
 def offline_returns(runs_dir: str | Path, domain: str) -> pd.DataFrame:
     """Return the mean final return of each `task`, `algorithm` and `dataset` over learner seeds.
 
-    Reads `<runs_dir>/offline/<domain>/`; no rows if nothing is there. Raises ValueError if scales
-    are mixed.
+    Reads `<runs_dir>/offline/<domain>/`; no rows without results. Raise ValueError for mixed
+    scales.
     """
     keys = ["task", "algorithm", "dataset"]
     folder = paths.resolve(runs_dir) / "offline" / domain
@@ -241,7 +241,7 @@ def offline_returns(runs_dir: str | Path, domain: str) -> pd.DataFrame:
 def by_dataset(measured: pd.DataFrame) -> pd.DataFrame:
     """Return a checked table of `measures` of one domain, indexed by dataset and sorted.
 
-    Raises ValueError if a dataset has several rows, such as those of two domains or sizes.
+    Raise ValueError if a dataset has several rows, such as those of two domains or sizes.
     """
     if "dataset" not in measured:
         measured = measured.rename_axis("dataset").reset_index()
@@ -251,13 +251,13 @@ def by_dataset(measured: pd.DataFrame) -> pd.DataFrame:
 
 
 def rank_correlations(measured: pd.DataFrame, returns: pd.DataFrame) -> pd.DataFrame:
-    """Return Spearman's rho between measures and returns, a row a task, learner and measure.
+    """Return Spearman's rho between measures and returns, one row per task, learner and measure.
 
     Datasets of one recipe, whose names differ in the seed only (`rnd-s0`, `rnd-s1`), are averaged,
     since they are not independent. `low` to `high` is `statistics.rank_correlation`'s interval.
     Tasks and learners with fewer than `FEWEST_RECIPES` recipes, and constant measures, have no row.
     Even 17 recipes leave intervals about 1 wide, and the largest of many rho is large by chance:
-    read it as a hint that another domain has to confirm.
+    treat it as a hint, to be confirmed on another domain.
 
     Args:
         measured: from `measures`.

@@ -24,7 +24,7 @@ class States:
 
     Attributes:
         features: (n, d) observations as recorded.
-        rows: a row a state: `dataset`, its `objective`, `parameter`, `variant`, `seed`, `scale`,
+        rows: one per state: `dataset`, its `objective`, `parameter`, `variant`, `seed`, `scale`,
             the `episode` and `row` in its file, the `step` that led to the state, task rewards.
     """
 
@@ -47,22 +47,22 @@ def draw_states(
     """Draw `size` states of each dataset, uniformly over its steps, without replacement.
 
     A dataset's draw depends on its name and the seed only. The first state of an episode is never
-    drawn, since no action led to it.
+    drawn: no action led to it.
 
     Args:
         tasks: tasks whose rewards, recorded or relabelled, are added to the rows.
 
-    Raises ValueError if a dataset has fewer steps, or if two have one name or different domains.
+    Raise ValueError if a dataset has fewer steps, or two share a name or differ in domain.
     """
     size = _checked(datasets, "size", size)
-    steps = [_random(each, seed).choice(each.steps, size, replace=False) for each in datasets]
+    steps = [_random(data, seed).choice(data.steps, size, replace=False) for data in datasets]
     return _read(datasets, steps, tasks)
 
 
 def draw_increments(
     datasets: Sequence[Dataset], increments: int, share: float, seed: int
 ) -> States:
-    """Draw a share of each increment of each dataset's steps; `rows` has `increment`, from 1."""
+    """Draw a share of the steps of each increment; `rows` has a column `increment`, from 1."""
     increments = _checked(datasets, "increments", increments)
     share = check_type("share", share, float, SHARE)
     steps, numbers = [], []
@@ -83,11 +83,11 @@ def draw_increments(
 def scale(features: Array, scaling: str) -> Array:
     """Return features (n, d) in the units in which distances are measured.
 
-    "none" changes nothing, so that the feature with the largest values decides. "robust" subtracts
+    "none" changes nothing, so the feature with the largest values dominates. "robust" subtracts
     each column's median and divides by its interquartile range / 1.349 (1 for a standard normal
     column), or by its standard deviation if that is 0; constant columns are dropped.
 
-    Raises ValueError if all columns are constant, or if features are not finite.
+    Raise ValueError if all columns are constant, or if features are not finite.
     """
     if scaling not in SCALINGS:
         raise ValueError(f"scaling must be one of {', '.join(SCALINGS)}, got {scaling!r}")
@@ -106,7 +106,7 @@ def scale(features: Array, scaling: str) -> Array:
 def _read(
     datasets: Sequence[Dataset], steps: Sequence[Integers], tasks: Sequence[str] = ()
 ) -> States:
-    """Return the states that the given steps of each dataset, counted from 0, led to."""
+    """Return the states after the given steps of each dataset, counted from 0."""
     features, rows = [], []
     for dataset, chosen in zip(datasets, map(np.sort, steps), strict=True):
         lengths = dataset.lengths
@@ -131,7 +131,7 @@ def _random(dataset: Dataset, seed: int) -> np.random.Generator:
 
 
 def _checked(datasets: Sequence[Dataset], name: str, count: int) -> int:
-    """Return `count`, after a check that the datasets go together and have as many steps."""
+    """Check names, domains and numbers of steps; return `count`."""
     count = whole_number(name, count)
     names = [dataset.name for dataset in datasets]
     if not names or len(set(names)) < len(names):

@@ -15,16 +15,16 @@ def volumetric_coverage(
 ) -> pd.DataFrame:
     """Return the radius of the smallest ball around the states so far (paper, appendix).
 
-    The paper draws 10,000 states of every 50,000, adds them up, and divides by the largest radius
-    of all datasets. It names no scaling, so it very likely used raw observations, "none", where one
-    fast sensor can decide the radius.
+    The paper draws 10,000 states of every 50,000 steps, accumulates them, and divides by
+    the largest radius of all datasets. It names no scaling, so it very likely used raw
+    observations, "none", where one fast sensor can decide the radius.
 
     Args:
-        increments, share: draw this share of each of so many increments of the steps.
+        increments, share: the number of increments, and the share of steps drawn from each.
 
-    Returns a row a scaling, dataset and increment: the dataset's description, `scaling`, `step`,
-    `points`, `radius`, `leading_share` (part of the squared radius due to the feature with the
-    largest part), and `coverage` (of the largest radius of this scaling; NaN if that is 0).
+    The table has one row per scaling, dataset and increment: the dataset's description, `scaling`,
+    `step`, `points`, `radius`, `leading_share` (the largest share of the squared radius due to one
+    feature), and `coverage` (radius / largest radius of this scaling; NaN if that is 0).
     """
     states = draw_increments(datasets, increments, share, seed)
     described = states.rows.drop_duplicates("dataset")
@@ -34,8 +34,8 @@ def volumetric_coverage(
     for scaling in SCALINGS:
         features = scale(states.features, scaling)
         for dataset in datasets:
-            mine = states.of(dataset.name)
-            curve = _balls(features[mine], states.rows.loc[mine, "increment"].to_numpy())
+            selected = states.of(dataset.name)
+            curve = _balls(features[selected], states.rows.loc[selected, "increment"].to_numpy())
             ends = dataset.steps * np.arange(1, increments + 1) / increments
             step = ends.round().astype(int)
             curves.append(curve.assign(dataset=dataset.name, scaling=scaling, step=step))
@@ -45,12 +45,12 @@ def volumetric_coverage(
 
 
 def _balls(points: Array, increment: Integers) -> pd.DataFrame:
-    """Return size and ball of the points up to each increment, a row each."""
+    """Return the ball of the points up to each increment, one row per increment."""
     rows, support = [], None
     for size in np.flatnonzero(np.diff(increment, append=np.inf)) + 1:
         ball = smallest_ball(points[:size], start=support)  # the last support saves steps
         support = ball.support
-        parts = ball.weights @ np.square(points[support] - ball.center)  # of r^2, a feature each
+        parts = ball.weights @ np.square(points[support] - ball.center)  # of r^2, by feature
         leading = parts.max() / (parts.sum() or 1.0)
         rows.append({"points": size, "radius": ball.radius, "leading_share": leading})
     return pd.DataFrame(rows)

@@ -2,8 +2,8 @@
 
     <runs_dir>/datasets/<domain>/<name>/
         buffer/episode_000000_1000.npz      what ExORL reads: arrays of length + 1 rows
-        rewards/episode_000000_1000.npz     one array a task, float64, recorded as it was collected
-        relabelled/episode_000000_1000.npz  the same, computed later: a cache that may be removed
+        rewards/episode_000000_1000.npz     one float64 array per task, recorded at collection
+        relabelled/episode_000000_1000.npz  the same, computed later: a cache that may be deleted
         config.yaml  metrics.csv  checkpoint.pt    of a collected dataset
         provenance.json                            of a merged, subsampled or imported one
         card.json

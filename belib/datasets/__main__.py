@@ -1,10 +1,10 @@
-"""Look after datasets from a shell: `python -m belib.datasets validate runs/datasets/*/*`.
+"""Check and convert datasets from a shell: `python -m belib.datasets validate runs/datasets/*/*`.
 
 validate lists every fault. card computes the card, writes it to card.json and prints it. relabel
 computes the rewards of all tasks from physics states and caches them. export writes a Minari
 dataset and needs the extra belib[minari].
 
-Exit status: 0 all is well, 1 faults were found or it failed, 2 wrong usage.
+Exit status: 0 no faults, 1 faults or an error, 2 wrong usage.
 """
 
 import argparse
@@ -46,8 +46,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("command", choices=("validate", "card", "relabel", "export"))
     parser.add_argument("path", nargs="+", type=Path, help="dataset folder, which holds buffer/")
     parser.add_argument("--check", action="store_true", help="card: only compare it with the files")
-    parser.add_argument("--id", help="export: Minari's name, by default belib/<domain>/<name>-v0")
-    parser.add_argument("--task", help="export: whose rewards, by default those in the episodes")
+    parser.add_argument("--id", help="export: Minari's id, by default belib/<domain>/<name>-v0")
+    parser.add_argument("--task", help="export: task of the rewards, by default the stored ones")
     options, status = parser.parse_args(arguments), 0
     for path in options.path:
         try:

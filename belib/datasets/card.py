@@ -1,4 +1,4 @@
-"""A dataset's card: computed from its files, never typed."""
+"""A dataset's card, computed from its files."""
 
 import contextlib
 import hashlib
@@ -21,17 +21,17 @@ from belib.results import tables
 
 CARD = "card.json"
 
-_NEEDED = ("num_steps", "steps", "episodes", "returns", "sha256")
-_NEEDED += ("versions", "git_revision", "card_sha256")
+_REQUIRED = ("num_steps", "steps", "episodes", "returns", "sha256")
+_REQUIRED += ("versions", "git_revision", "card_sha256")
 
 # Entries that cannot be computed again from the files.
-_OF_ITS_MAKING = ("precision", "versions", "git_revision", "card_sha256")
+_NOT_RECOMPUTED = ("precision", "versions", "git_revision", "card_sha256")
 
 
 def write_card(folder: Path, *, precision: str | None = None) -> dict[str, Any]:
     """Compute a dataset's card from its files and configuration, write it and return it.
 
-    `precision` is that of the agent's products; by default it is taken from the card before.
+    `precision` is that of the agent's matrix products, by default the existing card's.
     """
     card, packages = _facts(load(folder)), ("belib", "dm_control", "mujoco", "numpy", "torch")
     with contextlib.suppress(ValueError):  # a damaged card is replaced
@@ -45,21 +45,21 @@ def write_card(folder: Path, *, precision: str | None = None) -> dict[str, Any]:
 
 
 def read_card(folder: Path) -> dict[str, Any] | None:
-    """Return a dataset's card; None without a card.json, ValueError for any other file."""
+    """Return a dataset's card, None without a card.json; raise ValueError for a malformed one."""
     file = folder / CARD
-    return paths.read_json(file, _NEEDED) if file.exists() else None
+    return paths.read_json(file, _REQUIRED) if file.exists() else None
 
 
 def is_described(dataset: Dataset) -> bool:
-    """Return whether the card counts all steps: not while the dataset is collected or extended."""
+    """Return whether the card covers all steps; it does not while a dataset grows."""
     card = read_card(dataset.folder)
     return card is not None and card["steps"] == dataset.steps
 
 
 def check_card(folder: Path) -> list[str]:
-    """Return how a dataset's card differs from its files; cards of earlier versions lack entries.
+    """List differences between a card and its files; a card of an earlier version may lack entries.
 
-    Raises ValueError as `load` and `read_card` do.
+    Raise ValueError as `load` and `read_card` do.
     """
     dataset = load(folder)
     card = read_card(dataset.folder)
@@ -69,7 +69,7 @@ def check_card(folder: Path) -> list[str]:
     faults = [
         f"{name} must be {facts.get(name)!r}, got {value!r}"
         for name, value in card.items()
-        if name not in _OF_ITS_MAKING and not _same(facts.get(name), value)
+        if name not in _NOT_RECOMPUTED and not _same(facts.get(name), value)
     ]
     if not faults and card["card_sha256"] != _digest(card):
         faults = ["it was changed after it was written: card_sha256 is not that of the rest"]
@@ -77,7 +77,7 @@ def check_card(folder: Path) -> list[str]:
 
 
 def origin(dataset: Dataset) -> dict[str, Any]:
-    """Return what made the data; for merged data what all sources have in common, else None."""
+    """Return objective, parameter, variant, seed and scale; None where merged sources differ."""
     names = ("objective", "parameter", "variant", "seed", "scale")
     config, provenance = dataset.config(), dataset.provenance()
     if config is not None:
@@ -88,21 +88,21 @@ def origin(dataset: Dataset) -> dict[str, Any]:
 
 
 def task_returns(data: Sequence[Dataset]) -> pd.DataFrame:
-    """Return what every task would have paid for every episode, a row an episode and task."""
+    """Return the return of every episode under every task, one row per episode and task."""
     rows = []
     for dataset in data:
-        tasks, known = list(domain_tasks(dataset.domain)), {"dataset": dataset.name}
+        tasks, named = list(domain_tasks(dataset.domain)), {"dataset": dataset.name}
         for episode in task_rewards(dataset, tasks):
             for task, total in zip(tasks, episode.sum(0), strict=True):
-                rows.append({**known, **origin(dataset), "task": task, "return": total})
+                rows.append({**named, **origin(dataset), "task": task, "return": total})
     return pd.DataFrame(rows)
 
 
 def identity(dataset: Dataset) -> dict[str, Any]:
     """Return name, origin, size and content of a dataset.
 
-    `sha256` is of the names, types, shapes and numbers of all arrays in order: a copy has the same,
-    whatever the names and the compression of its files.
+    `sha256` covers the names, types, shapes and numbers of all arrays in order. File names and
+    compression do not change it.
     """
     digest = hashlib.sha256()
     for episode in dataset.episodes():
@@ -129,8 +129,8 @@ def _facts(dataset: Dataset) -> dict[str, Any]:
         means = np.concatenate(episodes).mean(0).tolist()
         facts["mean_reward"] = dict(zip(tasks, means, strict=True))
         for task, column in zip(tasks, returns.T, strict=True):
-            three = {"mean": column.mean(), "min": column.min(), "max": column.max()}
-            facts["returns"][task] = {name: float(value) for name, value in three.items()}
+            summary = {"mean": column.mean(), "min": column.min(), "max": column.max()}
+            facts["returns"][task] = {name: float(value) for name, value in summary.items()}
     if config is not None and config.objective == "random":
         facts["random_actions"] = 1.0
     elif collected is not None:
@@ -142,7 +142,7 @@ def _facts(dataset: Dataset) -> dict[str, Any]:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Return whether values are equal; floats up to the rounding of another machine's sums."""
+    """Return whether values are equal; floats may differ by rounding."""
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
     if isinstance(one, float) and isinstance(other, float):
@@ -151,6 +151,6 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _digest(card: dict[str, Any]) -> str:
-    """Return the SHA-256 of a card without its own digest."""
+    """Return the SHA-256 of a card without `card_sha256`."""
     rest = {name: value for name, value in card.items() if name != "card_sha256"}
     return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""A dataset: the names of its files; arrays are read when they are asked for."""
+"""A dataset: a list of episode files, whose arrays are read on demand."""
 
 import fnmatch
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ PROVENANCE = "provenance.json"
 
 
 class Transitions(NamedTuple):
-    """N transitions of a dataset, in the order of collection; none leads between episodes."""
+    """N transitions of a dataset, in the order of collection; none spans two episodes."""
 
     obs: np.ndarray  # (N, obs_dim) float32
     action: np.ndarray  # (N, action_dim) float32
@@ -40,29 +40,29 @@ class Dataset:
 
     @property
     def name(self) -> str:
-        """The folder's name, as `behavioral-0.5-s0`."""
+        """Return the folder's name, such as `behavioral-0.5-s0`."""
         return self.folder.name
 
     @property
     def lengths(self) -> list[int]:
-        """Transitions of each episode."""
+        """Return the number of transitions of each episode."""
         return [parse_name(file)[1] for file in self.files]
 
     @property
     def steps(self) -> int:
-        """Transitions of all episodes."""
+        """Return the number of transitions."""
         return sum(self.lengths)
 
     def episodes(self) -> Iterator[dict[str, np.ndarray]]:
         """Yield the arrays of each episode, row 0 included; all must have the same sizes.
 
-        Raises DatasetError for an episode that breaks a rule of the format.
+        Raise DatasetError for an episode that breaks a rule of the format.
         """
         sizes: dict[str, int] = {}
         return (read_episode(file, sizes) for file in self.files)
 
     def transitions(self) -> Transitions:
-        """Return all transitions; beside their arrays one episode at a time is in memory."""
+        """Return all transitions; read one episode at a time."""
         first, n = read_episode(self.files[0]), self.steps
         obs_dim, action_dim = (first[key].shape[1] for key in ("observation", "action"))
         shapes = ((n, obs_dim), (n, action_dim), n, n, (n, obs_dim))
@@ -84,7 +84,7 @@ class Dataset:
     def config(self) -> PretrainConfig | None:
         """Return the configuration of the collection; None without a config.yaml.
 
-        Raises DatasetError for a file of anything else, or of another domain.
+        Raise DatasetError for a malformed file or another domain.
         """
         file = self.folder / "config.yaml"
         if not file.exists():
@@ -100,9 +100,9 @@ class Dataset:
         return config
 
     def provenance(self) -> dict[str, Any] | None:
-        """Return what a merged, subsampled or imported dataset was made of; None for others.
+        """Return the sources of a merged, subsampled or imported dataset; None for others.
 
-        Raises ValueError for a file of anything else.
+        Raise ValueError for a malformed file.
         """
         file = self.folder / PROVENANCE
         if not file.exists():
@@ -117,7 +117,7 @@ class Dataset:
 def load(folder: str | Path) -> Dataset:
     """Open the dataset in a folder that holds `buffer/`; no array is read.
 
-    Raises DatasetError for a folder that is missing, empty, or has other files in `buffer/`.
+    Raise DatasetError for a folder that is missing, empty, or has other files in `buffer/`.
     """
     folder = paths.resolve(folder)
     if not folder.is_dir():
@@ -126,7 +126,7 @@ def load(folder: str | Path) -> Dataset:
 
 
 def episode_files(buffer: Path) -> tuple[Path, ...]:
-    """Return the episodes of a `buffer/` by index; DatasetError if none, or two have one index."""
+    """Return a buffer's episodes by index; DatasetError if it is empty or an index repeats."""
     by_index: dict[int, Path] = {}
     for file in buffer.glob("[!.]*.npz"):
         other = by_index.setdefault(parse_name(file)[0], file)
@@ -138,11 +138,11 @@ def episode_files(buffer: Path) -> tuple[Path, ...]:
 
 
 def find_datasets(runs_dir: str | Path, domain: str, names: Sequence[str] = ()) -> list[Dataset]:
-    """Return the datasets of a domain that have episodes, each once: all by name, or `names`.
+    """Return a domain's datasets that have episodes, sorted by name, or those of `names`.
 
     `names` are names, patterns of names (`behavioral-*`), or paths of datasets' folders.
 
-    Raises DatasetError if a name or pattern has no dataset, or a path is in another `runs_dir`.
+    Raise DatasetError if a name or pattern matches nothing, or a path is in another `runs_dir`.
     """
     folder = paths.resolve(runs_dir) / "datasets" / domain
     buffers = (buffer for buffer in folder.glob("[!.]*/buffer") if any(buffer.glob("*.npz")))
@@ -152,7 +152,7 @@ def find_datasets(runs_dir: str | Path, domain: str, names: Sequence[str] = ()) 
 
 
 def _matches(folder: Path, present: Sequence[str], name: str) -> list[str]:
-    """Return the datasets that a name, a pattern or a path stands for."""
+    """Return the datasets that match a name, pattern or path."""
     path = Path(name).expanduser()
     parent = paths.resolve(path).parent if len(path.parts) > 1 else folder
     if parent.resolve() != folder.resolve():

@@ -1,4 +1,4 @@
-"""Datasets made of others, ours or ExORL's: merged, subsampled, imported. Sources are only read."""
+"""Merge, subsample and import datasets; sources are never changed."""
 
 import json
 import shutil
@@ -19,10 +19,10 @@ from belib.envs import domain_sizes
 
 
 def merge(sources: Sequence[Dataset], folder: str | Path) -> Dataset:
-    """Make a dataset of all episodes of the sources, in their order, numbered anew.
+    """Make a dataset of all episodes of the sources, in order and renumbered.
 
-    `folder` is new or empty, in a folder of the sources' domain. Recorded rewards are kept if all
-    sources have them. Raises DatasetError, also for an episode that breaks a rule of the format.
+    `folder` is new or empty, in a folder named after the domain. Recorded rewards are kept if all
+    sources have them. Raise DatasetError for mixed domains or a malformed episode.
     """
     sources, sizes = list(sources), {}
     domains = {source.domain for source in sources}
@@ -48,9 +48,9 @@ def subsample(
         dataset: the source.
         folder: new or empty, in a folder of the domain's name.
         seed: of the draw.
-        n_episodes, steps: give one: how many episodes, or the least number of their transitions.
+        n_episodes, steps: give one: the number of episodes, or the least number of transitions.
 
-    Raises ValueError; DatasetError for an episode that breaks a rule of the format.
+    Raise ValueError for a wrong number, DatasetError for a malformed episode.
     """
     if (n_episodes is None) == (steps is None):
         raise ValueError(f"give n_episodes or steps, got {n_episodes} and {steps}")
@@ -76,7 +76,7 @@ def import_exorl(source: str | Path, folder: str | Path, *, link: bool = False) 
         folder: new or empty, in a folder of the domain's name.
         link: make symbolic links, which need the source to stay, instead of copies.
 
-    Raises DatasetError for a file that is no episode of the domain; nothing is made then.
+    Raise DatasetError, and write nothing, if a file is not an episode of the domain.
     """
     source, domain = Path(source).absolute(), paths.resolve(folder).parent.name
     buffer = source / "buffer" if (source / "buffer").exists() else source
@@ -99,7 +99,7 @@ def _derive(
     config: Path | None = None,
     link: bool | None = None,
 ) -> Dataset:
-    """Make a whole dataset or none; our own files (`link` None) bring rewards and get a card."""
+    """Write a dataset atomically; our own files (`link` None) keep rewards and get a card."""
     folder, ours = paths.resolve(folder), link is None
     for source in provenance["sources"]:
         if folder.parent.name != (domain := source["domain"]):

@@ -1,4 +1,4 @@
-"""The files of a dataset: their names, their arrays, and the rules that make arrays an episode."""
+"""Episode files: their names, arrays and rules."""
 
 import re
 import zipfile
@@ -18,9 +18,9 @@ DTYPES = {
     "discount": np.float32,
     "physics": np.float64,
 }
-"""The arrays of an episode, each (rows, size). URLB's files lack `physics`; others are kept."""
+"""The arrays of an episode, each (rows, size). URLB's lack `physics`; other arrays are kept."""
 
-RULES = (  # array, its rows, what is wrong, what must be; float32 policies may round beyond 1
+RULES = (  # array, rows, test for faults, rule; float32 actions may round beyond 1
     ("action", slice(1), lambda a: a != 0, "0 in row 0, which is the reset"),
     ("reward", slice(1), lambda a: a != 0, "0 in row 0, which is the reset"),
     ("discount", slice(1), lambda a: a != 1, "1 in row 0, which is the reset"),
@@ -30,7 +30,7 @@ RULES = (  # array, its rows, what is wrong, what must be; float32 policies may 
 )
 
 RowFault = tuple[int | None, str]
-"""The first row at fault, None for a whole array, and what is wrong."""
+"""The first faulty row, None for a whole array, and a message."""
 
 
 class DatasetError(ValueError):
@@ -40,7 +40,7 @@ class DatasetError(ValueError):
 def write_episode(
     folder: Path, index: int, episode: dict[str, np.ndarray], rewards: dict[str, np.ndarray]
 ) -> Path:
-    """Write an episode's task rewards, then its arrays: no episode is without its rewards."""
+    """Write an episode's task rewards, then its arrays, so that no episode lacks rewards."""
     name = episode_name(index, len(episode["action"]) - 1)
     for kind, arrays in (("rewards", rewards), ("buffer", episode)):
         (folder / kind).mkdir(parents=True, exist_ok=True)
@@ -62,11 +62,11 @@ def parse_name(file: Path) -> tuple[int, int]:
 
 
 def read_episode(path: Path, sizes: dict[str, int] | None = None) -> dict[str, np.ndarray]:
-    """Return the arrays of an episode file; float64 arrays but the physics are cast to float32.
+    """Return the arrays of an episode file; cast float64 to float32, except physics.
 
-    `sizes` are numbers in a row of each array, where known; those of this episode are added.
+    `sizes` maps arrays to their row sizes; missing ones are added from this episode.
 
-    Raises DatasetError, which names the file, the array and the row at fault.
+    Raise DatasetError, which names the file, the array and the faulty row.
     """
     episode = read_arrays(path)
     with np.errstate(over="ignore"):  # an overflow becomes inf, which is refused
@@ -93,7 +93,7 @@ def read_arrays(path: Path, keys: Sequence[str] = ()) -> dict[str, np.ndarray]:
 def episode_faults(
     episode: dict[str, np.ndarray], length: int, sizes: dict[str, int]
 ) -> Iterator[RowFault]:
-    """Yield every rule that arrays of `length` transitions break: of shapes, else of numbers."""
+    """Yield all faults of an episode of `length` transitions: of shapes, else of numbers."""
     if length < 1:
         yield None, "it must have a transition, so 2 rows or more, got the reset alone"
         return
@@ -111,7 +111,7 @@ def episode_faults(
 def _shape_faults(
     episode: dict[str, np.ndarray], rows: int, sizes: dict[str, int]
 ) -> Iterator[RowFault]:
-    """Yield arrays of other types and shapes than `DTYPES` and `sizes`; missing sizes are set."""
+    """Yield arrays whose type or shape is not that of `DTYPES` and `sizes`; add missing sizes."""
     sizes.update(reward=1, discount=1)
     for key in dict.fromkeys([*DTYPES, *episode]):
         array, expected = episode.get(key), f"of {rows} rows"
@@ -132,7 +132,7 @@ def _shape_faults(
 def first_fault(
     key: str, array: np.ndarray, wrong: np.ndarray, rule: str, begin: int = 0
 ) -> Iterator[RowFault]:
-    """Yield the first of the `wrong` numbers of an array that starts at the episode's `begin`."""
+    """Yield the first number that is `wrong`, in an array that starts at row `begin`."""
     places = np.argwhere(wrong)
     if len(places):
         row, *column = places[0].tolist()

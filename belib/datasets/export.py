@@ -1,4 +1,4 @@
-"""Datasets for other tools."""
+"""Export datasets to Minari."""
 
 import re
 import shutil
@@ -16,15 +16,15 @@ from belib.datasets.relabelling import task_rewards
 def export_minari(
     dataset: Dataset, dataset_id: str | None = None, *, task: str | None = None, **metadata: Any
 ) -> Any:
-    """Write a Minari dataset in `MINARI_DATASETS_PATH`, or `.minari/datasets` at home; return it.
+    """Write and return a Minari dataset in `MINARI_DATASETS_PATH`, by default ~/.minari/datasets.
 
     Args:
         dataset: the source, whose physics states become the episodes' `infos`.
         dataset_id: by default `belib/<domain>/<name>-v0`.
-        task: whose rewards are written, by default those stored in the episodes.
+        task: the task of the rewards; by default the stored rewards are written.
         metadata: `author`, `author_email`, `code_permalink`, ... of Minari's dataset.
 
-    Raises ImportError without the `minari` extra, ValueError for an id that is taken or malformed.
+    Raise ImportError without the `minari` extra, ValueError for an id that is taken or malformed.
     """
     try:
         import minari
@@ -33,8 +33,8 @@ def export_minari(
     except ImportError as error:
         raise ImportError("Minari is not installed: pip install 'belib[minari]'") from error
     dataset_id = dataset_id or f"belib/{dataset.domain}/{dataset.name}-v0"
-    place, buffer = get_dataset_path(dataset_id), minari.data_collector.EpisodeBuffer
-    if place.exists() or not re.search(r"-v\d+$", dataset_id):
+    target, buffer = get_dataset_path(dataset_id), minari.data_collector.EpisodeBuffer
+    if target.exists() or not re.search(r"-v\d+$", dataset_id):
         raise ValueError(f"dataset_id must be new and end in a version, as -v0, got {dataset_id!r}")
     rewards = None if task is None else task_rewards(dataset, [task])
     first = next(dataset.episodes())
@@ -51,12 +51,12 @@ def export_minari(
                 **metadata,
             )
     except BaseException:
-        shutil.rmtree(place, ignore_errors=True)  # incomplete
+        shutil.rmtree(target, ignore_errors=True)  # incomplete
         raise
 
 
 def _episodes(dataset: Dataset, rewards: list[np.ndarray] | None) -> Iterator[dict[str, Any]]:
-    """Yield Minari's arrays: one observation more than actions, which begin at our row 1.
+    """Yield Minari's arrays: one observation more than actions, which start at our row 1.
 
     The last step is a termination if its discount is 0, else a truncation.
     """

@@ -20,7 +20,7 @@ CACHE = "relabelled"
 def task_rewards(dataset: Dataset, tasks: Sequence[str]) -> list[np.ndarray]:
     """Return rewards (rows, T) float64 of T tasks for each episode: recorded, else relabelled.
 
-    Raises DatasetError for recorded rewards that are not those of their episode, else as `relabel`.
+    Raise DatasetError if recorded rewards contradict their episode, and as `relabel` does.
     """
     files = [dataset.folder / "rewards" / file.name for file in dataset.files]
     recorded = [read_arrays(file) for file in files] if all(f.exists() for f in files) else []
@@ -38,7 +38,7 @@ def task_rewards(dataset: Dataset, tasks: Sequence[str]) -> list[np.ndarray]:
 def reward_faults(
     rewards: dict[str, np.ndarray], stored: np.ndarray, primal: str
 ) -> Iterator[RowFault]:
-    """Yield the rules that recorded rewards break, beside an episode's `stored` ones (rows, 1)."""
+    """Yield faults of recorded rewards, given an episode's `stored` rewards (rows, 1)."""
     for task, column in rewards.items():
         if column.dtype != np.float64 or column.shape != stored.shape[:1]:
             rule = f"float64 ({len(stored)},), got {column.dtype} {column.shape}"
@@ -56,28 +56,28 @@ def reward_faults(
 def relabel(dataset: Dataset, task: str) -> list[np.ndarray]:
     """Return rewards (rows,) float64 of a task for each episode, computed from physics states.
 
-    They equal the rewards recorded at collection, to the bit, for Walker and Quadruped; row 0 is 0.
-    One pass, about 30 s a million rows, computes all tasks of the domain and caches them for as
-    long as the episode's file and the versions of dm_control and MuJoCo stay the same.
+    For Walker and Quadruped they equal the recorded rewards to the bit. Row 0 is 0. One pass, about
+    30 s per million rows, computes and caches all tasks of the domain. The cache is valid while the
+    episode's file and the versions of dm_control and MuJoCo stay the same.
 
-    Raises DatasetError for data without physics states, for a task of another model, and if the
-    stored reward is not reproduced, as for tasks (reacher) whose target is not part of the state.
+    Raise DatasetError without physics states, for a task of another model, or if the stored reward
+    is not reproduced, as for reacher, whose target is not part of the state.
     """
     return [rewards[:, 0] for rewards in _relabelled(dataset, [task])]
 
 
 def _relabelled(dataset: Dataset, tasks: Sequence[str]) -> Iterator[np.ndarray]:
     """Yield rewards (rows, T) for each episode, cached or computed."""
-    known = envs.domain_tasks(dataset.domain)
+    valid = envs.domain_tasks(dataset.domain)
     for task in tasks:
-        if task not in known:
-            raise DatasetError(f"task of {dataset.folder} must be one of {known}, got {task!r}")
-    columns = [known.index(task) for task in tasks]
-    # The stored reward is the primal task's in data that `pretrain` collected, and merges of them.
+        if task not in valid:
+            raise DatasetError(f"task of {dataset.folder} must be one of {valid}, got {task!r}")
+    columns = [valid.index(task) for task in tasks]
+    # `pretrain` stores the primal task's reward; imported data may store another's
     sources = (dataset.provenance() or {}).get("sources")
     ours = dataset.config() or (sources and all(source.get("objective") for source in sources))
     with contextlib.ExitStack() as stack:
-        with contextlib.suppress(OSError):  # data in a folder that is read-only have no cache
+        with contextlib.suppress(OSError):  # a read-only folder gets no cache
             (dataset.folder / CACHE).mkdir(exist_ok=True)
             stack.enter_context(paths.locked(dataset.folder / CACHE / ".lock", wait=True))
         for file in dataset.files:

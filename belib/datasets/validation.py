@@ -1,4 +1,4 @@
-"""Every rule of the format, checked on every file: all faults, not the first one."""
+"""Check all files of a dataset against all rules of the format."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,20 +12,20 @@ from belib.datasets.relabelling import reward_faults
 
 
 class Fault(NamedTuple):
-    """What is wrong where; a list of faults is a table (`pd.DataFrame(validate(folder))`)."""
+    """A fault and its place; `pd.DataFrame(validate(folder))` is a table of them."""
 
     file: str  # relative to the dataset's folder
-    row: int | None  # the first one at fault, None for the whole file
+    row: int | None  # the first faulty one, None for the whole file
     fault: str
 
 
 def validate(folder: str | Path) -> list[Fault]:
-    """Return all faults of a dataset, by file and row; nothing is changed or removed.
+    """Return all faults of a dataset, sorted by file and row; change nothing.
 
-    Checked are names, arrays, sizes that fit the domain, indices without gaps, rewards that fit
-    their episodes, configuration, card, and leftovers of interrupted writes. Every reader refuses
-    the same episodes and rewards. Only listed are float64 arrays, gaps, rewards without episode, a
-    card that does not fit, and leftovers: they change no number that is read.
+    The rules are about names, arrays, the domain's sizes, gaps between indices, rewards,
+    configuration, card, and leftovers of interrupted writes. Readers raise for the same faults,
+    except those that change no number that is read: float64 arrays, gaps, rewards without episode,
+    a card that does not fit, and leftovers.
     """
     folder = paths.resolve(folder)
     if not folder.is_dir():
@@ -38,18 +38,18 @@ def validate(folder: str | Path) -> list[Fault]:
     faults = list(_name_faults(folder, names))
     for name in names:
         file, rewards = f"buffer/{name}", f"rewards/{name}"
-        found = _found(folder, file, _episode_faults, sizes)
-        if not found and (folder / rewards).exists():
-            found = _found(folder, rewards, _reward_faults, folder / file)
-        faults += found
-    faults += _found(folder, "config.yaml", lambda _: dataset.config() and ())
-    faults += _found(folder, PROVENANCE, lambda _: dataset.provenance() and ())
+        file_faults = _faults_of(folder, file, _episode_faults, sizes)
+        if not file_faults and (folder / rewards).exists():
+            file_faults = _faults_of(folder, rewards, _reward_faults, folder / file)
+        faults += file_faults
+    faults += _faults_of(folder, "config.yaml", lambda _: dataset.config() and ())
+    faults += _faults_of(folder, PROVENANCE, lambda _: dataset.provenance() and ())
     if not faults and (folder / CARD).exists():
-        faults = _found(folder, CARD, lambda _: [(None, text) for text in check_card(folder)])
+        faults = _faults_of(folder, CARD, lambda _: [(None, text) for text in check_card(folder)])
     return sorted(faults, key=lambda fault: (fault.file, fault.row or 0))
 
 
-def _found(folder: Path, file: str, check: Callable, *arguments: Any) -> list[Fault]:
+def _faults_of(folder: Path, file: str, check: Callable, *arguments: Any) -> list[Fault]:
     """Return the faults that a check yields for a file, or the error that it raises."""
     try:
         return [Fault(file, *fault) for fault in check(folder / file, *arguments) or ()]
@@ -72,7 +72,7 @@ def _reward_faults(file: Path, episode: Path) -> Iterator[RowFault]:
 
 
 def _name_faults(folder: Path, names: list[str]) -> Iterator[Fault]:
-    """Yield indices that are missing or occur twice, rewards and episodes apart, and leftovers."""
+    """Yield missing and repeated indices, unmatched rewards and episodes, and leftovers."""
     indices: dict[int, str] = {}
     for name in names:
         try:

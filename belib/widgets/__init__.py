@@ -1,7 +1,7 @@
-"""The interactive parts of notebooks 03 and 06: plain ipywidgets, each redraw one PNG.
+"""The interactive parts of notebooks 03 and 06: ipywidgets that redraw a PNG.
 
-They work in any front end that has ipywidgets; without a front end, nothing is shown and nothing
-waits. tests/browser drives them in JupyterLab.
+They work in any front end that has ipywidgets; without one they show nothing and do not block.
+tests/browser drives them in JupyterLab.
 """
 
 import ipywidgets as ui
@@ -13,6 +13,6 @@ from belib.widgets.rewards import RewardExplorer as RewardExplorer
 
 
 def explorer(states: StateMap, *, alpha: float = 0.5) -> ui.Tab:
-    """Return tabs of the reward on a dataset's states and of the discrete game."""
+    """Return tabs: the reward on a dataset's states, and the discrete game."""
     tabs = [RewardExplorer(states, alpha=alpha), EntropyGame(alpha=alpha)]
     return ui.Tab(tabs, titles=["Reward", "Discrete game"])

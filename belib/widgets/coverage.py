@@ -20,13 +20,13 @@ _BARS = {"time": "environment step", "k-NN density": "log density"}
 
 
 class CoverageMap(ui.VBox):
-    """A map on which to choose datasets and colours, and a rectangle whose episodes are listed.
+    """A map with controls for datasets, colours and a rectangle, whose episodes are listed.
 
     Args:
-        sample: what was embedded.
-        embedding: its map; columns of its points beside the sample's own, such as task rewards,
-            are offered as colours.
-        k: neighbours of the density, in the space of the features as they were embedded.
+        sample: the embedded states.
+        embedding: their map; additional columns of its points, such as task rewards, can be chosen
+            as colours.
+        k: neighbours for the density, in the space of the embedded features.
     """
 
     def __init__(self, sample: States, embedding: Embedding, *, k: int = 5):
@@ -51,7 +51,7 @@ class CoverageMap(ui.VBox):
         super().__init__([ui.HBox(self._controls, layout={"flex_flow": "row wrap"}), below])
 
     def redraw(self, _: object = None) -> None:
-        """Show what the controls say."""
+        """Redraw with the controls' values."""
         chosen = self.points["dataset"].isin(self.datasets.value)
         self.image.value = self._png(chosen.to_numpy())
         inside = episodes_inside(self.points[chosen], self.x.value, self.y.value)
@@ -88,7 +88,7 @@ class CoverageMap(ui.VBox):
         return buffer.getvalue()
 
     def _side(self, axis: str) -> ui.FloatRangeSlider:
-        """Return a slider for a side of the rectangle: at first the middle half of the points."""
+        """Return a slider for a side of the rectangle, set to the middle half of the points."""
         low, first, third, high = np.quantile(self.points[axis], (0, 0.25, 0.75, 1)).tolist()
         whole = {"min": low, "max": high, "step": (high - low) / 100, "value": (first, third)}
         quiet = {"readout": False, "continuous_update": False}
@@ -106,6 +106,6 @@ class CoverageMap(ui.VBox):
         if color != "k-NN density":
             return self.points["step" if color == "time" else color].to_numpy()
         features = scale(self._sample.features, self._embedding.record["scaling"])
-        with np.errstate(divide="ignore"):  # equal points; drawn in the colour of the bad
+        with np.errstate(divide="ignore"):  # equal points have no density
             log_f = -features.shape[1] * np.log(knn_distances(features, k=self._k)[:, -1])
         return np.where(np.isfinite(log_f), log_f, np.nan)

@@ -1,4 +1,4 @@
-"""The discrete game: a pmf on sliders, how it is perceived, and what its entropies are."""
+"""The discrete game: a pmf on sliders, its perceived probabilities and its entropies."""
 
 import math
 import time
@@ -59,7 +59,7 @@ class GameView(LiveFigure):
 
 
 class EntropyGame(ui.VBox):
-    """Sliders for a pmf over 3 to 8 outcomes and for alpha, and a button that climbs."""
+    """Sliders for a pmf over 3 to 8 outcomes and alpha, and a button that climbs to the maximum."""
 
     _setting = False
 
@@ -80,12 +80,12 @@ class EntropyGame(ui.VBox):
 
     @property
     def pmf(self) -> NDArray[np.float64]:
-        """(M,): the sliders' values over their sum; uniform where all are 0."""
+        """Return (M,), the normalised values of the sliders; uniform if all are 0."""
         weights = np.array([slider.value for slider in self.weights.children])
         return weights / weights.sum() if weights.any() else np.full(len(weights), 1 / len(weights))
 
     def redraw(self, _: object = None) -> None:
-        """Show what the controls say."""
+        """Redraw with the controls' values."""
         if self._setting:
             return
         self.image.value = self._view.update(self.pmf, self.alpha.value)
@@ -97,11 +97,11 @@ class EntropyGame(ui.VBox):
         self.said.value = f"Behavioral entropy {entropy:.3f} nats, {compared}"
 
     def climb(self, _: object = None) -> None:
-        """Move, in steps that one can follow, to the pmf with the most entropy."""
+        """Move, animated, to the pmf with the most entropy."""
         self._move_to(maximizing_pmf(self.n_outcomes.value, alpha=self.alpha.value, start=self.pmf))
 
     def _move_to(self, pmf: NDArray, steps: int = 12) -> None:
-        """Draw the way to a pmf, then set the sliders."""
+        """Draw the path to a pmf, then set the sliders."""
         start, pmf = self.pmf, pmf / pmf.sum()
         for share in np.linspace(0, 1, steps)[1:-1]:
             between = (1 - share) * start + share * pmf
@@ -110,15 +110,15 @@ class EntropyGame(ui.VBox):
         self._set(pmf)
 
     def _set(self, pmf: NDArray) -> None:
-        """Set the sliders and draw once: the browser answers every setting."""
+        """Set all sliders, then draw once."""
         self._setting = True
         for slider, p in zip(self.weights.children, pmf, strict=True):
-            slider.value = round(float(p), 3)  # a step of the slider, lest the answer differ
+            slider.value = round(float(p), 3)  # a multiple of the slider's step
         self._setting = False
         self.redraw()
 
     def _restart(self, _: object = None) -> None:
-        """Make new sliders, falling from first to last, and a new view for this many outcomes."""
+        """Make sliders of decreasing values and a view for the new number of outcomes."""
         m, layout = self.n_outcomes.value, {"width": "90px", "height": "150px"}
         style = {"orientation": "vertical", "min": 0, "max": 1, "step": 0.001}
         style |= {"readout_format": ".2f", "layout": {**layout, "overflow": "visible"}}

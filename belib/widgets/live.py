@@ -1,6 +1,6 @@
-"""Pictures that follow a slider: the axes are drawn once, what moves is drawn on top of them.
+"""Figures that follow a slider: the axes are drawn once, moving artists on top of them.
 
-A whole redraw takes a fifth of a second or more, nearly all of it for axes that do not change.
+A full redraw takes a fifth of a second or more, nearly all of it for axes that do not change.
 """
 
 import io
@@ -24,7 +24,7 @@ class LiveFigure:
         self._background = self.canvas.copy_from_bbox(figure.bbox)
 
     def png(self) -> bytes:
-        """Return the figure with its artists as they are now."""
+        """Return the figure with its current artists as PNG."""
         self.canvas.restore_region(self._background)
         for artist in self.moving:
             artist.draw(self.canvas.renderer)

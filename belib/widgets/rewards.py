@@ -1,4 +1,4 @@
-"""Sliders for what alpha does: to probabilities, to a density, to the reward, to a dataset."""
+"""Sliders for alpha's effect on probabilities, a density, the reward and a dataset."""
 
 import math
 from typing import Any
@@ -18,7 +18,7 @@ from belib.weighting import Prelec, prelec_beta
 from belib.widgets.live import LiveFigure
 
 OUTCOMES = {"M = 2": 2, "M = 16": 16, "M = 64": 64, "M = 512": 512, "none: β = 1": math.e}
-"""What beta can be conditioned on; log M = 1 makes it 1 for every alpha."""
+"""Choices of M for beta; log M = 1 makes beta 1 for every alpha."""
 
 WIDE = {"width": "100%", "max_width": "1040px"}
 WRAPPED = {"flex_flow": "row wrap"}
@@ -41,7 +41,7 @@ class RewardView(LiveFigure):
         super().__init__(figure, moving)
 
     def _draw_weighting(self, weighting: Axes, density: Axes) -> list[Artist]:
-        """w(p), both axes logarithmic, with its fixed point; the normal density as perceived."""
+        """Draw w(p), on logarithmic axes, with its fixed point; the perceived normal density."""
         weighting.plot(_P, _P, label="p itself (α = 1)", **SHANNON)
         (self._w,) = weighting.plot([], [], label="w(p)", **_BLUE)
         (self._fixed,) = weighting.plot([], [], "o", color=ACCENT, markersize=11, label="w(p) = p")
@@ -55,7 +55,7 @@ class RewardView(LiveFigure):
         return [self._w, self._fixed, self._perceived]
 
     def _draw_reward(self, ax: Axes) -> list[Artist]:
-        """The reward over the distance, its peak if any, and where the dataset's states are."""
+        """Draw the reward over the distance, its peak, and the range of the states' distances."""
         ax.plot(_R, shannon_reward(_R), label="SE", **SHANNON)
         across: dict[str, Any] = {"transform": ax.get_xaxis_transform()}
         self._beyond = ax.add_patch(Rectangle((1, 0), 0, 1, fc="black", alpha=0.1, **across))
@@ -69,7 +69,7 @@ class RewardView(LiveFigure):
         return [self._beyond, self._reward, self._peak, self._reach]
 
     def _draw_states(self, ax: Axes, source: str) -> list[Artist]:
-        """The states, coloured by what each would earn, the best paid tenth ringed."""
+        """Draw the states in the colour of their reward, the best-paid tenth ringed."""
         shades = {"c": 0 * self._distance, "cmap": REWARD_COLORS, "vmin": 0, "vmax": 1}
         self._points = ax.scatter(*self._position.T, s=16, linewidths=0, **shades)
         ring = {"facecolors": "none", "edgecolors": ACCENT, "linewidths": 1.2}
@@ -83,7 +83,7 @@ class RewardView(LiveFigure):
     def update(self, alpha: float, n_outcomes: float, unit: float = 1.0) -> bytes:
         """Return the figure as PNG, with beta conditioned on M = `n_outcomes` (e makes beta = 1).
 
-        `unit` multiplies the states' distances: a representation chooses its own unit.
+        `unit` multiplies the states' distances, since their unit depends on the representation.
         """
         beta, color = prelec_beta(alpha, n_outcomes), objective_color("behavioral", alpha)
         w, distance = Prelec(alpha, beta), unit * self._distance
@@ -92,7 +92,7 @@ class RewardView(LiveFigure):
         self._w.set(data=(_P, w(_P)), color=color)
         self._fixed.set_data([w.fixed_point], [w.fixed_point])
         self._perceived.set(data=(_X, w(stats.norm.pdf(_X))), color=color)
-        # the reward, its peak unless it grows to the end, and where the states are
+        # the reward, its peak if in range, and the range of the states' distances
         reward = behavioral_reward(_R, alpha=alpha, beta=beta)
         top = reward.argmax()
         peak = slice(top, top + (top < len(reward) - 1))
@@ -100,7 +100,7 @@ class RewardView(LiveFigure):
         self._peak.set_data(_R[peak], 1.6 * reward[peak])
         self._beyond.set(x=_R[top], width=_R[-1] - _R[top])
         self._reach.set_data(np.quantile(distance, [0.05, 0.95]), [0.025, 0.025])
-        # the states, coloured by what each would earn, the best paid tenth ringed
+        # the states in the colour of their reward, the best-paid tenth ringed
         earned = behavioral_reward(distance, alpha=alpha, beta=beta)
         best = np.argsort(earned)[-len(earned) // 10 :]
         self._points.set_array(earned / earned.max())
@@ -110,7 +110,7 @@ class RewardView(LiveFigure):
 
 
 def alpha_slider(value: float) -> ui.FloatSlider:
-    """Return a slider from 0.1 to 5; ValueError for a value that it would move."""
+    """Return a slider from 0.1 to 5; raise ValueError for a value outside."""
     if not 0.1 <= value <= 5:
         raise ValueError(f"alpha must be between 0.1 and 5, got {value}")
     layout = ui.Layout(width="520px")
@@ -134,5 +134,5 @@ class RewardExplorer(ui.VBox):
         super().__init__([ui.HBox(self._controls, layout=WRAPPED), self.image])
 
     def redraw(self, _: object = None) -> None:
-        """Show what the controls say."""
+        """Redraw with the controls' values."""
         self.image.value = self._view.update(*(control.value for control in self._controls))

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from scipy import stats
 from scipy.special import digamma, gammaln
 
@@ -54,7 +53,7 @@ ESTIMATORS = [
 
 def test_by_hand():
     """Points 0, 1, 3, 7 with k = 1: R = 1, 1, 2, 4 and balls of length 2R."""
-    x = np.array([0.0, 1.0, 3.0, 7.0])
+    x = [0, 1, 3, 7]
     lengths = np.array([2.0, 2, 4, 8])
     np.testing.assert_allclose(knn_density(x, k=1), 1 / (4 * lengths))
     kozachenko = math.log(3) + np.euler_gamma + np.log(lengths)
@@ -136,19 +135,12 @@ def test_invariances(estimator):
     assert shuffled.value == pytest.approx(value, rel=1e-12)
 
 
-@pytest.mark.parametrize("alpha", [0.5, 2.0])
-def test_scaling_law(alpha):
-    """x -> c x with v -> c^d v leaves the estimate as it is; Shannon's shifts by d log c."""
+def test_shannons_entropy_in_other_units():
     x = np.random.default_rng(6).normal(size=(400, 2))
-    one, other = (
-        behavioral_entropy_knn(c * x, alpha=alpha, reference_volume=0.1 * c**2).value
-        for c in (1, 50)
-    )
-    assert other == pytest.approx(one, rel=1e-9)
-    shift = shannon_entropy_knn(50 * x).value - shannon_entropy_knn(x).value
-    assert shift == pytest.approx(2 * math.log(50))
+    value = shannon_entropy_knn(x).value
+    assert shannon_entropy_knn(50 * x).value == pytest.approx(value + 2 * math.log(50))
     unit = shannon_entropy_knn(x, reference_volume=3.0).value
-    assert unit == pytest.approx(shannon_entropy_knn(x).value - math.log(3))
+    assert unit == pytest.approx(value - math.log(3))
 
 
 def test_support_removes_the_bias_of_a_boundary():
@@ -161,25 +153,18 @@ def test_support_removes_the_bias_of_a_boundary():
 
 def test_naive_estimates_another_integral():
     """estimators.md, table C: a fifth of the truth at alpha = 1 for the truncated normal."""
-    x = truncated_normal(10_000)
-    assert naive_behavioral_entropy_knn(x, alpha=1.0).value / 1.4029 == pytest.approx(
-        0.206, abs=0.01
-    )
+    naive = naive_behavioral_entropy_knn(truncated_normal(10_000), alpha=1.0)
+    assert naive.value / 1.4029 == pytest.approx(0.206, abs=0.01)
 
 
-def test_all_weightings_are_estimated():
+@pytest.mark.parametrize(
+    "weighting", [TverskyKahneman(), LinearInLogOdds(), Power(0.7), Prelec(0.7), lambda f: f**2]
+)
+def test_all_weightings_are_estimated(weighting):
     """U[0, 8]: the entropy is -8 w(1/8) log w(1/8)."""
-    x = np.random.default_rng(9).uniform(0, 8, size=20_000)
-    for weighting in (
-        TverskyKahneman(),
-        LinearInLogOdds(),
-        Power(0.7),
-        Prelec(0.7),
-        lambda f: f**2,
-    ):
-        w = weighting(1 / 8)
-        estimate = generalized_behavioral_entropy_knn(x, weighting=weighting)
-        assert estimate.value == pytest.approx(-8 * w * math.log(w), abs=0.02)
+    x, w = np.random.default_rng(9).uniform(0, 8, size=20_000), weighting(1 / 8)
+    estimate = generalized_behavioral_entropy_knn(x, weighting=weighting)
+    assert estimate.value == pytest.approx(-8 * w * math.log(w), abs=0.02)
 
 
 def test_high_dimensions_stay_in_log_space():
@@ -196,68 +181,38 @@ def test_high_dimensions_stay_in_log_space():
         behavioral_entropy_knn(x, alpha=0.5)
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_types_of_input_agree(estimator):
-    x = np.random.default_rng(11).permutation(5000)[:300]
-    value = estimator(x.astype(np.float64)).value
-    assert estimator(x).value == value
-    assert estimator(x.astype(np.float32)).value == value
-    assert estimator(x[:, None]).value == value
-    assert estimator(torch.from_numpy(x)).value == value
-    assert estimator(x.tolist()).value == value
-
-
-def hostile(kind):
-    x = np.random.default_rng(12).normal(size=(1000, 2))
-    if kind == "nan":
-        x[17, 1] = np.nan
-    if kind == "inf":
-        x[3, 0] = np.inf
-    if kind == "shape":
-        x = x.reshape(10, 100, 2)
-    if kind == "few":
-        x = x[:5]
-    if kind == "duplicates":
-        x[900:] = x[:100]
-    if kind == "tenfold":
-        x = np.tile(x[:100], (10, 1))
-    if kind == "constant":
-        x[:, 1] = 3.0
-    return x
+NORMAL = np.random.default_rng(12).normal(size=(1000, 2))
+TENFOLD = np.tile(NORMAL[:100], (10, 1))
 
 
 @pytest.mark.parametrize("estimator", [*ESTIMATORS, knn_density])
 @pytest.mark.parametrize(
-    ("kind", "match"),
+    ("samples", "match"),
     [
-        ("nan", r"samples must be finite, got nan at index \[17, 1\]"),
-        ("inf", r"samples must be finite, got inf at index \[3, 0\]"),
-        ("shape", r"shape \(n, d\) or \(n,\), got \(10, 100, 2\)"),
-        ("few", "k must be between 1 and 4 for 5 points, got 5"),
-        ("duplicates", "got 100 duplicates among 1000"),
-        ("tenfold", "got 900 duplicates among 1000"),
-        ("constant", r"columns \[1\] are constant"),
+        ([[1, 2], [3, np.nan]], r"samples must be finite, got nan at index \[1, 1\]"),
+        ([[1, 2], [np.inf, 3]], r"samples must be finite, got inf at index \[1, 0\]"),
+        (NORMAL.reshape(10, 100, 2), r"shape \(n, d\) or \(n,\), got \(10, 100, 2\)"),
+        (NORMAL[:5], "k must be between 1 and 4 for 5 points, got 5"),
+        (TENFOLD, "got 900 duplicates among 1000"),
+        (NORMAL * [1, 0], r"columns \[1\] are constant"),
     ],
 )
-def test_hostile_samples(estimator, kind, match):
+def test_hostile_samples(estimator, samples, match):
     with pytest.raises(ValueError, match=match):
-        estimator(hostile(kind), k=5)
+        estimator(samples, k=5)
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_policies_for_duplicates(estimator):
-    x = hostile("duplicates")
-    dropped = estimator(x, duplicates="drop")
-    assert dropped.n == 900
-    assert dropped.value == pytest.approx(estimator(x[:900]).value, rel=1e-12)
-    jittered = estimator(x, duplicates="jitter", seed=1)
+    dropped = estimator(TENFOLD, duplicates="drop")
+    assert dropped.n == 100
+    assert dropped.value == pytest.approx(estimator(NORMAL[:100]).value, rel=1e-12)
+    jittered = estimator(TENFOLD, duplicates="jitter", seed=1)
     assert jittered.n == 1000
-    assert jittered.value == estimator(x, duplicates="jitter", seed=1).value
-    assert jittered.value == pytest.approx(
-        estimator(1e3 * x, duplicates="jitter", seed=1, reference_volume=1e6).value, rel=1e-6
-    )
-    assert np.isfinite(estimator(hostile("tenfold"), duplicates="jitter").value)
-    assert estimator(x[:900], duplicates="jitter").value == estimator(x[:900]).value
+    assert jittered.value == estimator(TENFOLD, duplicates="jitter", seed=1).value
+    scaled = estimator(1e3 * TENFOLD, duplicates="jitter", seed=1, reference_volume=1e6)
+    assert scaled.value == pytest.approx(jittered.value, rel=1e-6)
+    assert estimator(NORMAL, duplicates="jitter").value == estimator(NORMAL).value
 
 
 def test_messages_about_parameters():

@@ -37,7 +37,7 @@ def study(
     estimators: dict[str, tuple[Callable[[int], int], str | None]],
     n_outcomes: int | None = N_OUTCOMES,
 ) -> pd.DataFrame:
-    """Return estimates of a density's behavioral entropies: a row for every sample and estimator.
+    """Return estimates of a density's behavioral entropies, one row per sample and estimator.
 
     Args:
         sampler: draws n samples.
@@ -45,7 +45,7 @@ def study(
         sizes: sample sizes.
         seeds: repetitions; repetition s of size n is the same sample for all estimators.
         estimators: by name, k as a function of n, and the correction.
-        n_outcomes: beta is conditioned on it; None stands for beta = 1.
+        n_outcomes: M, on which beta is conditioned; None means beta = 1.
 
     Columns: alpha, estimator, n, seed, value, truth, error.
     """
@@ -65,7 +65,7 @@ def bias_and_variance(table: pd.DataFrame) -> pd.DataFrame:
     """Return |bias|, its standard error and n times the variance by alpha, estimator and n."""
     table = checked(table, numbers=["alpha", "error"], names=["estimator"], integers=["n"])
     keys = ["alpha", "estimator", "n"]
-    if "seed" in table:  # count a repetition once, even if tables were joined twice
+    if "seed" in table:  # drop repetitions that occur twice
         table = once(table, [*keys, "seed"], ["error"])
     groups = table.groupby(keys, sort=False)["error"]
     summary = groups.agg(bias="mean", variance="var", repetitions="count").reset_index()

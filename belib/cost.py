@@ -1,4 +1,4 @@
-"""Minutes, memory and disk of a run, estimated before it begins.
+"""Estimate minutes, memory and disk of a run before it starts.
 
 A few real updates and steps of the environment are timed on this machine. The time of an update
 grows with the number of members as M^0.95 (results/bench_scaling.csv).
@@ -34,7 +34,7 @@ _PROCESS, _ENVIRONMENT = 0.7e9, 13e6  # bytes of a process with its imports, and
 
 
 class Cost(NamedTuple):
-    """Cost of a run on this machine if nothing else runs there; memory is the peak."""
+    """Cost of a run that has this machine to itself; memory is the peak."""
 
     minutes: float
     memory_gb: float
@@ -51,7 +51,7 @@ def estimate(*calls: Call, dataset_steps: int = 500_000) -> Cost:
 
     Args:
         calls: configs of a call; several calls run side by side, as in `train_groups`.
-        dataset_steps: size of the dataset that policies are learnt from.
+        dataset_steps: size of the dataset for offline learning.
 
     Raise ValueError for configs that cannot be members of one call.
     """
@@ -97,12 +97,12 @@ def _learner(configs: Sequence[runs.Config]) -> tuple[float, float, float]:
     config, members = configs[0], len(configs)
     same = {"seed": 0, "num_steps": 1, "scale": "", "task": config.task and "any"}
     if envs.domain_sizes(config.domain)["observation"] < config.hidden_dim / 8:
-        same["domain"] = "walker"  # first layers hardly count
+        same["domain"] = "walker"  # the first layer costs little
     if isinstance(config, OfflineConfig):
         same |= {"dataset": "", "eval_every": 1}
     elif agent_of(config.objective) is None:
         return 0.0, 0.0, 0.0
-    elif agent_of(config.objective) is APT:  # all rewards of distances take as long
+    elif agent_of(config.objective) is APT:  # all rewards of distances cost the same
         same |= {"objective": "shannon", "alpha": 0.5, "q": 0.5, "label": ""}
     few = min(members, max(1, _TIMED // (config.batch_size * config.hidden_dim)))
     with runs.fitting_threads(configs):
@@ -112,7 +112,7 @@ def _learner(configs: Sequence[runs.Config]) -> tuple[float, float, float]:
     if isinstance(config, OfflineConfig) and config.algorithm == "cql":
         rows = 3 * config.num_action_samples
     width = max(config.hidden_dim, getattr(config, "representation_dim", 0))
-    activations = 12 * 4 * members * config.batch_size * rows * width  # 3 a layer, 4 layers
+    activations = 12 * 4 * members * config.batch_size * rows * width  # 3 per layer, 4 layers
     return growth * update, growth * act, 16 * parameters * members / few + activations
 
 
@@ -125,7 +125,7 @@ def _timed(config: runs.Config, members: int, threads: int) -> tuple[float, floa
     calls = 2 if large and not torch.cuda.is_available() else 10
     update = _seconds(engine.step, calls)
     act = _seconds(lambda: engine.learner.act(obs, explore=True), calls)
-    return update, act, sum(each.numel() for each in engine.learner.parameters())
+    return update, act, sum(tensor.numel() for tensor in engine.learner.parameters())
 
 
 def practice(
@@ -154,7 +154,7 @@ def environment_seconds(domain: str) -> tuple[float, float, float]:
     """Time loading an environment, a step of a collection, and a step of an evaluation."""
     load = _seconds(lambda: envs.Environment(envs.primal_task(domain), 0), 1)
     config = PretrainConfig(domain=domain, objective="random")
-    with tempfile.TemporaryDirectory() as folder:  # for episodes of domains that end early
+    with tempfile.TemporaryDirectory() as folder:  # for episodes that end early
         collection = Collection([config], [Path(folder)])
         collect = _seconds(collection.advance, 100)
     env = envs.Environment(envs.primal_task(domain), 0)
@@ -163,7 +163,7 @@ def environment_seconds(domain: str) -> tuple[float, float, float]:
 
 
 def _seconds(call: Callable[[], object], calls: int) -> float:
-    """Return the median time of a call on this thread, which other processes change little."""
+    """Return the median CPU time of a call, which other processes hardly change."""
     times = []
     for _ in range(calls):
         begin = time.thread_time()

@@ -25,7 +25,7 @@ PhysicsError = control.PhysicsError
 """Raised by `Environment.step` when the simulation breaks down."""
 
 PRIMAL_TASKS = {"walker": "walker_stand", "quadruped": "quadruped_walk"}
-"""The task whose reward is in the episode files (URLB's choice). Other domains: their first."""
+"""The task whose reward is in the episode files, as in URLB. Other domains use their first."""
 
 DOMAINS: dict[str, Mapping[str, Callable[..., Any]]] = {
     domain: getattr(suite, domain).SUITE for domain in suite.TASKS_BY_DOMAIN
@@ -39,7 +39,7 @@ _ONLY_IN_URLB = (
 )
 
 _FULL_STATE = mujoco.mjtState.mjSTATE_INTEGRATION
-"""All that determines the rest of a simulation, warm starts of the solver included."""
+"""All that determines the rest of a simulation, including the solver's warm start."""
 
 _PHYSICS = mujoco.mjtState.mjSTATE_QPOS | mujoco.mjtState.mjSTATE_QVEL | mujoco.mjtState.mjSTATE_ACT
 """The state in an episode file: dm_control's `physics.get_state()`."""
@@ -69,12 +69,12 @@ def register(domain: str, tasks: Mapping[str, Callable[..., Any]]) -> None:
     """Add a domain to this process.
 
     Args:
-        domain: its name, in datasets' folders and, before `_`, in its tasks' names.
+        domain: the name of datasets' folders and, before `_`, of its tasks.
         tasks: functions by name of task, the primal task first. As in dm_control's suite,
             `make(random=None, environment_kwargs=None)` returns a `control.Environment` with
             bounded actions, whose task keeps its random numbers in `random`.
 
-    Raise ValueError for a name that is taken (restart Python to change a domain) or no identifier.
+    Raise ValueError for a name that is taken (restart Python to change a domain) or invalid.
     """
     for name in (domain, *tasks):
         if not name.isidentifier():
@@ -88,7 +88,7 @@ def register(domain: str, tasks: Mapping[str, Callable[..., Any]]) -> None:
 
 
 def is_registered(domain: str) -> bool:
-    """Return whether `register` added the domain: worker processes do not know it."""
+    """Return whether `register` added the domain, which worker processes do not know."""
     return domain not in suite.TASKS_BY_DOMAIN
 
 
@@ -97,7 +97,7 @@ def _tasks() -> dict[str, tuple[str, str]]:
 
 
 def split_task(task: str) -> tuple[str, str]:
-    """`walker_stand` -> (`walker`, `stand`). Raise ValueError for an unknown task."""
+    """Return (`walker`, `stand`) for `walker_stand`; raise ValueError for an unknown task."""
     tasks = _tasks()
     if task not in tasks:
         raise ValueError(f"dm_control's suite has no task {_unknown(task, tasks)}")
@@ -120,7 +120,7 @@ def primal_task(domain: str) -> str:
 
 @functools.cache
 def domain_tasks(domain: str) -> tuple[str, ...]:
-    """Return the tasks that have the primal task's model, so that its states have their rewards.
+    """Return the tasks with the primal task's model; their rewards follow from its states.
 
     Quadruped's `escape` and `fetch` have a terrain and a ball that its `walk` and `run` lack.
     """
@@ -131,7 +131,7 @@ def domain_tasks(domain: str) -> tuple[str, ...]:
 
 @functools.cache
 def domain_sizes(domain: str) -> dict[str, int]:
-    """Return how many numbers a domain's `observation`, `action` and `physics` have."""
+    """Return the sizes of a domain's `observation`, `action` and `physics`."""
     env = Environment(primal_task(domain), 0)
     return {"observation": env.obs_dim, "action": env.action_dim, "physics": env.physics_dim}
 
@@ -162,7 +162,7 @@ class Environment:
 
     @property
     def physics(self) -> Any:
-        """dm_control's physics, for rendering and rewards."""
+        """Return dm_control's physics, for rendering and rewards."""
         return self._env.physics
 
     def seed(self, seed: int) -> None:
@@ -191,7 +191,7 @@ class Environment:
         )
 
     def _state(self, parts: int) -> np.ndarray:
-        """Parts of the simulation's state, chosen by MuJoCo's flags."""
+        """Return parts of the simulation's state, chosen by MuJoCo's flags."""
         model, data = self.physics.model.ptr, self.physics.data.ptr
         state = np.empty(mujoco.mj_stateSize(model, parts))
         mujoco.mj_getState(model, data, state, parts)
@@ -202,7 +202,7 @@ class Environment:
         return [name, key.tolist(), *rest]
 
     def state(self) -> dict[str, Any]:
-        """The simulation and the stream of initial states, in tensors and plain numbers."""
+        """Return the simulation and the stream of initial states, as tensors and numbers."""
         return {
             "simulation": torch.from_numpy(self._state(_FULL_STATE)),
             "steps": int(self._env._step_count),
@@ -213,8 +213,8 @@ class Environment:
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from `state()`: the next steps are the same to the bit.
 
-        First it repeats the episode's reset: some tasks (reacher, swimmer) put their targets into
-        the model, which is no part of the simulation's state.
+        The episode's reset is repeated first, because some tasks (reacher, swimmer) put their
+        targets into the model, which `state` does not contain.
         """
         self._env.task.random.set_state(tuple(state["before_reset"]))
         self.reset()
@@ -235,7 +235,7 @@ class TaskRewards:
         self.tasks = domain_tasks(domain)
         environments = [_model_and_reward(task) for task in self.tasks]
         for env in environments:
-            env.reset()  # some rewards (dog's) need what it sets
+            env.reset()  # sets what some rewards (dog's) need
         self._tasks = [env.task for env in environments]
         self._physics = _load(primal_task(domain), 0).physics
 
@@ -269,12 +269,12 @@ def _load(task: str, seed: int, *, flat: bool = True) -> Any:
 
 @functools.cache
 def _model_and_reward(task: str) -> Any:
-    """An environment of the task that is never stepped."""
+    """Return an environment of the task that is never stepped."""
     return _load(task, 0)
 
 
 def _signature(task: str) -> tuple:
-    """Equal for tasks with the same model, so that a state of one is a state of the other."""
+    """Return a key of the task's model; tasks with equal keys can exchange states."""
     model = _model_and_reward(task).physics.model.ptr
     return model.nq, model.nv, model.na, model.nu, bytes(model.names)
 

@@ -23,7 +23,7 @@ def _number_tolerance(
     sigmoid: str = "gaussian",
     value_at_margin: float = 0.1,
 ) -> float:
-    """dm_control's `tolerance` of a number, without arrays."""
+    """Return dm_control's `tolerance` of a number, without arrays."""
     lower, upper = bounds
     if lower <= x <= upper:
         return 1.0
@@ -46,7 +46,7 @@ _remembered_key = functools.lru_cache(maxsize=1024)(_CONVERT_KEY)
 
 
 def _convert_key(indexer: FieldIndexer, key: Any) -> Any:
-    """The indices of names such as `('torso', 'z')`."""
+    """Return the indices of names such as `('torso', 'z')`."""
     try:
         return _remembered_key(indexer, key)
     except TypeError:  # a list or slice has no hash

@@ -1,13 +1,13 @@
-"""One table of it all: ours, the peer from PyPI, the physical limit, the target; how it grows.
+"""One table of speed: ours, a package from PyPI, the machine's limit, the target, and growth.
 
 `make bench`, or `python benchmarks/bench.py`, writes results/bench.csv, bench_scaling.csv and
-bench.png in about 2 minutes on 2 idle cores. Rows are medians of calls taken in turn, after one to
-warm up: ours, the peer's, and the call that shows what the machine can do. A limit is
+bench.png in about 2 minutes on 2 idle cores. Rows are medians of calls in turn, after one warm-up
+call: ours, the peer's, and a call that measures the machine's limit. A limit is
 
 - products: the FLOPs counted in one of our updates, at the rate of a 1024^3 product;
 - mj_step: MuJoCo's own function for the same actions, called from Python.
 
-The load average stands in the first line: on a busy machine times say little, ratios a little more.
+The first line has the load average: on a busy machine ratios are more reliable than times.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from subjects import Sizes, Subject, searches, simulation, updates
 from threadpoolctl import threadpool_limits
 
 QUICK = Sizes(paper=64, laptop=32, members=2, n=300, steps=20, curve=3)
-"""Everything once, in seconds: a test that the benchmark runs, whose numbers mean nothing."""
+"""Sizes of a test that takes seconds; its numbers mean nothing."""
 
 COLUMNS = (
     *("what", "setting", "unit", "ours", "least", "most", "peer", "its", "over peer"),
@@ -33,18 +33,18 @@ COLUMNS = (
 
 
 def row(subject: Subject, repeats: int) -> dict:
-    """Milliseconds, and the two ratios: above 1 `over peer`, we are faster; `of limit` is below."""
+    """Return milliseconds and two ratios: `over peer` (above 1: we are faster) and `of limit`."""
     others = [subject.peer and subject.peer[1], subject.limit and subject.limit.call]
     times, _ = in_turn([subject.ours, *filter(None, others)], repeats)
-    ours, *found = 1e3 * np.median(times, axis=1)
+    ours, *medians = 1e3 * np.median(times, axis=1)
     low, high = 1e3 * times[0].min(), 1e3 * times[0].max()
     made = {"what": subject.what, "setting": subject.setting, "unit": "ms"}
     made |= {"ours": ours, "least": low, "most": high}
     if subject.peer:
-        theirs = subject.peer_times * found.pop(0)
+        theirs = subject.peer_times * medians.pop(0)
         made |= {"peer": subject.peer[0], "its": theirs, "over peer": theirs / ours}
     if subject.limit:
-        limit = subject.limit.times * found.pop(0)
+        limit = subject.limit.times * medians.pop(0)
         made |= {"limit": subject.limit.kind, "at the limit": limit, "of limit": limit / ours}
     if subject.target:
         column, least = subject.target
@@ -54,7 +54,7 @@ def row(subject: Subject, repeats: int) -> dict:
 
 
 def rows(sizes: Sizes, repeats: int, folder: Path, head: str) -> Iterator[dict]:
-    """All rows; draws the figure on the way."""
+    """Yield all rows, and draw the figure."""
     for subjects in (updates, simulation, searches):
         for subject in subjects(sizes):
             yield row(subject, repeats)
@@ -74,15 +74,15 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     packages = ("numpy", "scipy", "scikit-learn", "torch", "mujoco", "dm_control")
-    head, found = provenance(*packages), []
+    head, lines = provenance(*packages), []
     print(head)
     sizes, repeats = (QUICK, 1) if options.quick else (Sizes(), options.repeats)
     with threadpool_limits(options.threads):
-        for each in rows(sizes, repeats, options.out, head):
-            shown = f"{each['what']}; {each['setting']}: {each['ours']:.3g} {each['unit']}"
-            print(shown, flush=True)
-            found.append(each)
-    table = pd.DataFrame(found, columns=COLUMNS)
+        for line in rows(sizes, repeats, options.out, head):
+            text = f"{line['what']}; {line['setting']}: {line['ours']:.3g} {line['unit']}"
+            print(text, flush=True)
+            lines.append(line)
+    table = pd.DataFrame(lines, columns=COLUMNS)
     write_table("bench", table, head, options.out)
     print(table.drop(columns=["least", "most"]).to_string(float_format="%.3g", na_rep=""))
 

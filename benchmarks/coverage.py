@@ -32,7 +32,7 @@ CASES = [  # method, points, balls, n, d, repetitions
 
 
 def points(kind: str, n: int, d: int) -> np.ndarray:
-    """Return (n, d): normal; on one sphere; or a walk that branches, as episodes do."""
+    """Return points (n, d): normal, on a sphere, or a branching walk like episodes."""
     random = np.random.default_rng(0)
     x = random.normal(size=(n, d))
     if kind == "sphere":
@@ -45,7 +45,7 @@ def points(kind: str, n: int, d: int) -> np.ndarray:
 
 
 def measure(method: str, kind: str, balls: int, n: int, d: int, repeats: int) -> dict[str, object]:
-    """Return seconds and peak memory of a joint map, or of balls of ever more of the points."""
+    """Return seconds and peak memory of a joint map, or of balls of growing numbers of points."""
     x, seconds = points(kind, n, d), []
     for _ in range(repeats):
         start, support = time.perf_counter(), None

@@ -1,7 +1,7 @@
 """Our entropy estimators against the paper's plug-in: root mean squared errors at equal k.
 
-`python benchmarks/estimators.py` writes results/estimators.csv, each ratio beside its target. Times
-against the libraries people use are part of `make bench`.
+`python benchmarks/estimators.py` writes results/estimators.csv, each ratio beside its target. `make
+bench` compares times with other libraries.
 """
 
 import argparse
@@ -27,9 +27,9 @@ RMSE_TARGETS = {1: 0.30, 2: 0.32, 4: 0.50}
 
 
 def true_entropies(density: stats.rv_continuous, d: int) -> NDArray[np.float64]:
-    """Behavioral entropies of d independent copies, one a weighting, by tensor Gauss-Legendre.
+    """Return behavioral entropies of d independent copies by tensor Gauss-Legendre.
 
-    Both densities are symmetric: half the support, with nodes that crowd at its end.
+    Both densities are symmetric: nodes cover half the support and are denser at its end.
     """
     low, high = density.support()
     half = (high - low) / 2
@@ -43,7 +43,7 @@ def true_entropies(density: stats.rv_continuous, d: int) -> NDArray[np.float64]:
 
 
 def integrand(weighting: Prelec, sample: KNNSample) -> Callable:
-    """Return what `generalized_behavioral_entropy_knn` takes the mean of."""
+    """Return the integrand of `generalized_behavioral_entropy_knn`."""
 
     def ratio(u: NDArray) -> NDArray:
         return entropy_term(weighting, -u, -u)
@@ -52,7 +52,7 @@ def integrand(weighting: Prelec, sample: KNNSample) -> Callable:
 
 
 def rmse_rows(n: int, seeds: int) -> Iterator[dict]:
-    """Geometric mean, over densities and weightings, of the RMSE over the plug-in's."""
+    """Yield geometric means of RMSE / RMSE of the plug-in, over densities and weightings."""
     for d, target in RMSE_TARGETS.items():
         ratios = []
         for density in DENSITIES.values():
@@ -60,9 +60,9 @@ def rmse_rows(n: int, seeds: int) -> Iterator[dict]:
             errors = {None: [], "iterated": []}
             for seed in range(seeds):
                 points = density.rvs((n, d), random_state=np.random.default_rng(seed))
-                for correction, found in errors.items():
+                for correction, differences in errors.items():
                     sample = KNNSample(points, correction=correction)
-                    found.append(
+                    differences.append(
                         [sample.mean(integrand(w, sample)).value for w in WEIGHTINGS] - truth
                     )
             plug_in, ours = (np.sqrt(np.mean(np.square(e), axis=0)) for e in errors.values())

@@ -1,10 +1,10 @@
-"""How far each dataset of a study explores, and what policies learn from it: two tables that grow.
+"""Tables of a study's datasets, by how far they explore, and of policies learnt from them.
 
     python benchmarks/exploration.py runs/gate results/gate --reference
 
-writes `exploration.csv`, a row a dataset, and `returns.csv`, a row a policy. Rows that are there
-stay; finished datasets and policies that are new are added. Measures are relative to a fixed
-reference, `results/gate/reference.npz`, which `--reference` makes of the datasets at hand.
+writes `exploration.csv`, one row per dataset, and `returns.csv`, one row per policy. Existing
+rows stay; new finished datasets and policies are added. Measures are relative to a fixed
+reference, `results/gate/reference.npz`, which `--reference` makes from the datasets in the folder.
 """
 
 import argparse
@@ -30,29 +30,29 @@ ARM = ["objective", "parameter", "variant", "label", "intrinsic_reward_scale", "
 
 
 def later_states(dataset: datasets.Dataset) -> np.ndarray:
-    """States (STATES, d) drawn from the later half of a dataset, without replacement."""
+    """Return states (STATES, d) drawn from the later half of a dataset, without replacement."""
     states = dataset.transitions().next_obs[dataset.steps // 2 :].astype(np.float64)
     random = np.random.default_rng(derive_seed(0, "exploration", dataset.name))
     return states[random.choice(len(states), STATES, replace=False)]
 
 
 def make_reference(folder: Path, collected: list[datasets.Dataset]) -> None:
-    """Scales and cells of all datasets together: robust scales, and centres far from each other."""
-    states = np.concatenate([later_states(each) for each in collected])
+    """Write robust scales and cell centres of all datasets together."""
+    states = np.concatenate([later_states(dataset) for dataset in collected])
     low, middle, high = np.quantile(states, (0.25, 0.5, 0.75), axis=0)
     arrays = {"middle": middle, "spread": (high - low) / 1.349}
     scaled = (states - middle) / arrays["spread"]
     for name, columns in (("all", slice(None)), ("pose", slice(POSE))):
         centres, reach = spread_out(scaled[:, columns])
         arrays |= {f"{name}_centres": centres, f"{name}_reach": reach}
-    arrays["datasets"] = np.array([each.name for each in collected])
+    arrays["datasets"] = np.array([dataset.name for dataset in collected])
     paths.write_atomic(
         paths.writable_folder(folder) / REFERENCE.name, lambda f: np.savez(f, **arrays)
     )
 
 
 def spread_out(points: np.ndarray) -> tuple[np.ndarray, float]:
-    """Centres by farthest-point traversal (Gonzalez 1985), and how far the points are from them."""
+    """Return centres by farthest-point traversal (Gonzalez 1985), and their greatest distance."""
     chosen, nearest = [0], np.square(points - points[0]).sum(1)
     while len(chosen) < CENTRES:
         chosen.append(int(nearest.argmax()))
@@ -61,7 +61,7 @@ def spread_out(points: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 def explored(dataset: datasets.Dataset, reference: dict[str, np.ndarray]) -> dict[str, float]:
-    """The measures of one dataset, in nats, shares, metres and the environment's units."""
+    """Return a dataset's measures in nats, shares, metres and the environment's units."""
     raw = later_states(dataset)
     scaled = (raw - reference["middle"]) / reference["spread"]
     row = {}
@@ -81,14 +81,14 @@ def explored(dataset: datasets.Dataset, reference: dict[str, np.ndarray]) -> dic
 
 
 def arm(dataset: datasets.Dataset) -> dict[str, object]:
-    """What made a dataset: its objective and how it was paid."""
+    """Return a dataset's name, objective and reward settings."""
     config = dataset.config()
     assert config is not None, f"{dataset.folder} has no config.yaml"
     return {"dataset": dataset.name, **{name: getattr(config, name) for name in ARM}}
 
 
 def policies(runs_dir: Path, finished: list[str]) -> pd.DataFrame:
-    """A row a policy: the mean and sd of its evaluations in the later half, its last and first."""
+    """Return one row per policy: mean and sd of its later evaluations, and its final return."""
     if not any(runs_dir.glob("offline/**/results.csv")):
         return pd.DataFrame()
     table = results.collect(runs_dir)
@@ -107,7 +107,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("runs_dir", type=Path)
     parser.add_argument("to", type=Path)
-    parser.add_argument("--reference", action="store_true", help="make it of these datasets")
+    parser.add_argument("--reference", action="store_true", help="make it from these datasets")
     given = parser.parse_args()
     runs_dir, to = given.runs_dir.absolute(), paths.writable_folder(given.to.absolute())
     collected = datasets.find_datasets(runs_dir, "walker")

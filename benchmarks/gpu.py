@@ -1,9 +1,9 @@
-"""One GPU, at most 6 minutes: how fast is an update, and how fast is a collection?
+"""Time updates and a collection on one GPU, in at most 6 minutes.
 
 `python benchmarks/gpu.py` writes results/gpu.csv with the GPU's name: times of an update of every
 collector and learner at the paper's shapes, and of steps of a real Walker collection. `--cpu
---tiny` runs the same code at sizes of seconds; its numbers mean nothing. `pytest -m gpu tests`
-compares a GPU's numbers with a CPU's. `make grid-plan` on a GPU says the hours of a grid there.
+--tiny` tests the script in seconds; its numbers mean nothing. `pytest -m gpu tests`
+compares a GPU's numbers with a CPU's. `make grid-plan` on a GPU estimates the hours of a grid.
 """
 
 import argparse
@@ -35,7 +35,7 @@ TINY = {"hidden_dim": 16, "batch_size": 32}
 
 
 def milliseconds(call: Callable[[], Any], calls: int) -> float:
-    """Median of five rounds of some calls, a call; work queued on a GPU is waited for."""
+    """Return milliseconds per call, the median of five rounds; wait for a GPU's queue."""
     times = []
     for _ in range(5):
         begin = time.perf_counter()
@@ -48,14 +48,14 @@ def milliseconds(call: Callable[[], Any], calls: int) -> float:
 
 
 def update_row(name: str, members: int, precision: str, domain: str, **sizes: Any) -> dict:
-    """Times of an update, captured on a GPU, and of actions for ten observations each."""
+    """Time an update, captured on a GPU, and actions for ten observations per member."""
     sizes |= {"domain": domain, "precision": precision}
     if name in LEARNERS:
         one = OfflineConfig(algorithm=name, **sizes)
     else:
         task = f"{domain}_walk" if name == "task" else ""
         one = PretrainConfig(objective=name, task=task, **sizes)
-    # normal weights for orthogonal ones, which take most of the minutes and change no time
+    # orthogonal weights would take minutes; normal ones do not change the times
     normal = lambda x, generator: x.normal_(generator=generator)  # noqa: E731
     with patch.object(nn.init, "orthogonal_", normal):
         engine = practice([replace(one, seed=seed) for seed in range(members)], 3000)
@@ -69,7 +69,7 @@ def update_row(name: str, members: int, precision: str, domain: str, **sizes: An
 
 
 def cases(members: tuple[int, ...]) -> Iterator[tuple[str, int, str, str]]:
-    """Every collector and learner in bfloat16 at all members, in other precisions at few."""
+    """Yield all collectors and learners in bfloat16, and a few cases in other precisions."""
     most = members[-1]
     yield from ((n, m, "bfloat16", "walker") for n in (*COLLECTORS, *OFFLINE) for m in members)
     yield from ((n, most // 2, "bfloat16", "walker") for n in ("task", "td3_bc", "bc"))
@@ -81,7 +81,7 @@ def cases(members: tuple[int, ...]) -> Iterator[tuple[str, int, str, str]]:
 
 
 def collection_row(members: int, seconds: float, **sizes: Any) -> dict:
-    """Real Walker data by APT's members for some seconds: milliseconds an environment step."""
+    """Collect Walker data with APT for some seconds; return milliseconds per environment step."""
     sizes = {"random_steps": 400, "num_steps": 50_000, "precision": "bfloat16", **sizes}
     configs = [PretrainConfig(seed=seed, **sizes) for seed in range(members)]
     with tempfile.TemporaryDirectory() as folder:
@@ -99,7 +99,7 @@ def collection_row(members: int, seconds: float, **sizes: Any) -> dict:
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cpu", action="store_true", help="on the CPU instead of a GPU")
-    parser.add_argument("--tiny", action="store_true", help="sizes of seconds: does it run?")
+    parser.add_argument("--tiny", action="store_true", help="tiny sizes, to test the script")
     parser.add_argument("--out", type=Path, help="instead of results/gpu.csv")
     given = parser.parse_args(arguments)
     if not given.cpu and not torch.cuda.is_available():

@@ -20,9 +20,9 @@ RESULTS = ROOT / "results"
 
 
 def provenance(*packages: str) -> str:
-    """A table's first line: commit, machine and what else it was doing, versions.
+    """Return a table's first line: commit, machine, load average and versions.
 
-    It is to be asked for before anything is measured: the load is the last minute's.
+    Call it before measuring, since the load is the last minute's.
     """
     cores, threads = multiprocessing.cpu_count(), torch.get_num_threads()
     machine = f"{cores} cores, {processor()}, {threads} threads"
@@ -44,9 +44,9 @@ def in_turn(
     warm_up: int = 1,
     clock: Callable[[], float] = time.perf_counter,
 ) -> tuple[NDArray[np.float64], list]:
-    """Call functions in turn, so that a busy moment meets them all.
+    """Call functions in turn, so that a busy moment affects all of them.
 
-    Returns seconds (functions, repeats), and each one's last answer.
+    Return seconds (functions, repeats), and the last answer of each function.
     """
     seconds = np.empty((len(functions), warm_up + repeats))
     answers: list = [None] * len(functions)

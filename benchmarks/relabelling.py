@@ -15,7 +15,7 @@ from belib.envs import Environment, TaskRewards, primal_task
 
 
 def exorl(rewards: TaskRewards, states: np.ndarray) -> np.ndarray:
-    """(n, T) rewards as ExORL computes them: a task at a time, a full forward pass a row."""
+    """Return rewards (n, T) as ExORL computes them: one full forward pass per task and row."""
     physics = rewards._physics
     table = np.empty((len(states), len(rewards.tasks)))
     for column, task in enumerate(rewards._tasks):
@@ -27,7 +27,7 @@ def exorl(rewards: TaskRewards, states: np.ndarray) -> np.ndarray:
 
 
 def visited(domain: str, steps: int) -> np.ndarray:
-    """Physics states (steps, size) of uniformly random actions."""
+    """Return physics states (steps, size) of uniformly random actions."""
     env, random, states = Environment(primal_task(domain), 0), np.random.default_rng(0), []
     while len(states) < steps:
         step = env.reset()
@@ -38,7 +38,7 @@ def visited(domain: str, steps: int) -> np.ndarray:
 
 
 def row(domain: str, steps: int, repeats: int) -> dict:
-    """Median seconds of both, and the median of the repetitions' ratios."""
+    """Return median seconds of both methods, and the median ratio."""
     rewards, states = TaskRewards(domain), visited(domain, steps)
     calls = [lambda: rewards.of_states(states), lambda: exorl(rewards, states)]
     times, tables = in_turn(calls, repeats, warm_up=0, clock=time.process_time)
@@ -53,7 +53,7 @@ def row(domain: str, steps: int, repeats: int) -> dict:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=5000, help="states, a domain")
+    parser.add_argument("--steps", type=int, default=5000, help="states per domain")
     parser.add_argument("--repeats", type=int, default=7, help="repetitions")
     given = parser.parse_args()
     head = provenance("numpy", "dm_control", "mujoco")

@@ -1,4 +1,4 @@
-"""How times grow: with members, batches, samples and points; fitted exponents, and a figure."""
+"""Growth of times with members, batches, samples and points: exponents and a figure."""
 
 import itertools
 from collections.abc import Callable, Iterator
@@ -19,11 +19,11 @@ from belib.estimators import shannon_entropy_knn
 from belib.figures.style import caption, use_style
 
 Curve = tuple[str, str, int, Callable[[], object]]
-"""What grows, whose time it is, how much of it there is, a call."""
+"""What grows, the name of the curve, the size, the timed call."""
 
 
 def curves(sizes: Sizes) -> Iterator[Curve]:
-    """All that is measured; a curve's calls follow one another."""
+    """Yield all measurements, curve by curve."""
     members, batches = (1, 2, 4, 8, 16, 32), (64, 128, 256, 512, 1024, 2048)
     for name, label in (("td3", "TD3"), ("behavioral", "APT+BE")):
         of = partial(configs_of, name, sizes.laptop, precision="float32")
@@ -41,7 +41,7 @@ def curves(sizes: Sizes) -> Iterator[Curve]:
 
 
 def measured(sizes: Sizes, repeats: int) -> pd.DataFrame:
-    """Columns `grows`, `whose`, `size`, `seconds`: the median of the repetitions."""
+    """Return a table of `grows`, `whose`, `size` and median `seconds`."""
     rows = []
     for grows, whose, size, call in curves(sizes):
         (times,), _ = in_turn([call], repeats)
@@ -50,7 +50,7 @@ def measured(sizes: Sizes, repeats: int) -> pd.DataFrame:
 
 
 def exponents(table: pd.DataFrame) -> Iterator[dict]:
-    """Of time ~ size^exponent: least squares of the logarithms, with one standard error."""
+    """Yield exponents of time ~ size^exponent by least squares of logarithms, +- 1 s.e."""
     for (grows, whose), curve in table.groupby(["grows", "whose"], sort=False):
         fit = stats.linregress(np.log(curve["size"]), np.log(curve["seconds"]))
         row = {"what": f"growth with {grows}", "setting": whose, "unit": "exponent"}
@@ -59,7 +59,7 @@ def exponents(table: pd.DataFrame) -> Iterator[dict]:
 
 
 def draw(table: pd.DataFrame, note: str) -> Figure:
-    """A panel for each thing that grows, on logarithmic axes: a power law is a straight line."""
+    """Plot one panel per quantity that grows, on logarithmic axes."""
     use_style()
     free = {"sharex": False, "sharey": False}
     options = {"kind": "line", "col_wrap": 2, "facet_kws": free, "markers": True, "dashes": False}

@@ -1,4 +1,4 @@
-"""What `make bench` measures: ours, the peers, and the physical limits, as calls to be timed."""
+"""The calls that `make bench` times: ours, the peers', and the machine's limits."""
 
 import importlib
 import sys
@@ -30,7 +30,7 @@ LABELS = {"behavioral": "APT+BE"}
 
 
 class Limit(NamedTuple):
-    """A bound on this machine: `times` as long as a call that is timed too."""
+    """A bound on this machine: `times` the duration of a timed call."""
 
     kind: str
     call: Call
@@ -38,7 +38,7 @@ class Limit(NamedTuple):
 
 
 class Subject(NamedTuple):
-    """One row of the table."""
+    """A row of the table."""
 
     what: str
     setting: str
@@ -46,11 +46,11 @@ class Subject(NamedTuple):
     limit: Limit | None = None
     target: tuple[str, float] | None = None  # (`of limit` or `over peer`, at least)
     peer: tuple[str, Call] | None = None
-    peer_times: int = 1  # calls of the peer that do what one of ours does
+    peer_times: int = 1  # calls of the peer for one of ours
 
 
 class Sizes(NamedTuple):
-    """How large everything is: of the benchmark, and of its test."""
+    """Sizes of the benchmark."""
 
     paper: int = 1024  # batch and hidden units
     laptop: int = 256
@@ -62,7 +62,7 @@ class Sizes(NamedTuple):
 
 @cache
 def peer(name: str) -> ModuleType | None:
-    """A package to compare with, None (and a word about it) where it is not installed."""
+    """Return a package to compare with; print a message and return None without it."""
     try:
         return importlib.import_module(name)
     except ImportError:
@@ -71,7 +71,7 @@ def peer(name: str) -> ModuleType | None:
 
 
 def arithmetic(flops: float, precision: str = "float32", edge: int = 1024) -> Limit:
-    """FLOPs at the rate of a large square product."""
+    """Return the limit of `flops` at the rate of a large square product."""
     dtype = torch.bfloat16 if precision == "bfloat16" else torch.float32
     one, two = torch.randn(2, edge, edge).to(dtype)
 
@@ -83,7 +83,7 @@ def arithmetic(flops: float, precision: str = "float32", edge: int = 1024) -> Li
 
 
 def configs_of(name: str, size: int, members: int, precision: str) -> list[LearnerConfig]:
-    """Members of an algorithm or objective, batch and hidden layers of one size."""
+    """Return members of an algorithm or objective, with batch and hidden layers of one size."""
     shape = {"batch_size": size, "hidden_dim": size, "precision": precision}
     if name in ALGORITHMS:
         return [OfflineConfig(algorithm=name, seed=seed, **shape) for seed in range(members)]
@@ -92,14 +92,14 @@ def configs_of(name: str, size: int, members: int, precision: str) -> list[Learn
 
 
 def update_of(configs: list[LearnerConfig]) -> Call:
-    """A call that updates all members on one batch."""
+    """Return a call that updates all members on one batch."""
     engine = practice(configs, rows=10_000)
     batch = engine.replay.sample(engine.batch_size, engine.draws)
     return partial(engine.learner.update, batch)
 
 
 def flops_of(update: Call) -> int:
-    """Counted in a real update."""
+    """Return the FLOPs counted in a real update."""
     update()
     with FlopCounterMode(display=False) as counter:
         update()
@@ -107,7 +107,7 @@ def flops_of(update: Call) -> int:
 
 
 def updates(sizes: Sizes) -> Iterator[Subject]:
-    """Updates at the paper's shapes in both precisions, and at laptop shapes."""
+    """Yield updates at the paper's shapes in both precisions, and at laptop shapes."""
     shapes = [(sizes.paper, 1, 0.6), (sizes.laptop, 1, 0.3), (sizes.laptop, sizes.members, 0.45)]
     for size, members, share in shapes:
         setting = f"batch and hidden {size}, {members} member" + "s" * (members > 1)
@@ -121,12 +121,12 @@ def updates(sizes: Sizes) -> Iterator[Subject]:
             if (size, members) == (sizes.paper, 1):
                 rounded = update_of(configs_of(name, size, members, "bfloat16"))
                 limit, target = arithmetic(flops, "bfloat16"), ("over peer", 1.5)
-                own = ("ours, float32", update)
-                yield Subject(called, f"{setting}, bfloat16", rounded, limit, target, own)
+                ref = ("ours, float32", update)
+                yield Subject(called, f"{setting}, bfloat16", rounded, limit, target, ref)
 
 
 def d3rlpy_update(name: str, size: int) -> Call | None:
-    """The same update by d3rlpy, its networks of two hidden layers of that size."""
+    """Return the same update by d3rlpy, with two hidden layers of that size."""
     if name == "behavioral" or (d3rlpy := peer("d3rlpy")) is None:
         return None
     encoder = d3rlpy.models.VectorEncoderFactory([size, size])
@@ -145,7 +145,7 @@ def d3rlpy_update(name: str, size: int) -> Call | None:
 
 
 def simulation(sizes: Sizes) -> Iterator[Subject]:
-    """A step of the environment beside dm_control's and MuJoCo's own; rewards of states."""
+    """Yield a step of the environment, beside dm_control's and MuJoCo's."""
     ours, theirs, raw = (Environment("walker_walk", 0), *(suite.load("walker", "walk"),) * 2)
     actions = np.random.default_rng(0).uniform(-1, 1, (sizes.steps, ours.action_dim))
     model, data, substeps = raw.physics.model.ptr, raw.physics.data.ptr, raw._n_sub_steps
@@ -161,12 +161,12 @@ def simulation(sizes: Sizes) -> Iterator[Subject]:
             mujoco.mj_step(model, data, substeps)
 
     setting = f"Walker, {sizes.steps} random actions"
-    limit, own = Limit("mj_step", step_alone, 1), ("dm_control", partial(play, theirs))
-    yield Subject("steps of the environment", setting, partial(play, ours), limit, peer=own)
+    limit, ref = Limit("mj_step", step_alone, 1), ("dm_control", partial(play, theirs))
+    yield Subject("steps of the environment", setting, partial(play, ours), limit, peer=ref)
 
 
 def searches(sizes: Sizes) -> Iterator[Subject]:
-    """Neighbours, estimates and balls."""
+    """Yield neighbours, estimates and balls."""
     batch, n = sizes.paper, sizes.n
     neighbors, random = peer("sklearn.neighbors"), np.random.default_rng(0)
     phi = torch.randn(1, batch, 512)
@@ -177,21 +177,21 @@ def searches(sizes: Sizes) -> Iterator[Subject]:
         )
 
     limit = arithmetic(2 * batch**2 * 512)
-    own = neighbors and ("scikit-learn", brute(phi[0].numpy()))
+    ref = neighbors and ("scikit-learn", brute(phi[0].numpy()))
     setting = f"n = {batch}, d = {512}, k = 5, float32"
     yield Subject(
-        "neighbours in a batch", setting, lambda: knn_distances(phi, k=5), limit, peer=own
+        "neighbours in a batch", setting, lambda: knn_distances(phi, k=5), limit, peer=ref
     )
     x = random.normal(size=(n, 24))
-    limit, own = arithmetic(2 * n**2 * 24), neighbors and ("scikit-learn", brute(x))
+    limit, ref = arithmetic(2 * n**2 * 24), neighbors and ("scikit-learn", brute(x))
     setting = f"n = {n}, d = 24, k = 5"
-    yield Subject("neighbours in a sample", setting, lambda: knn_distances(x, k=5), limit, peer=own)
+    yield Subject("neighbours in a sample", setting, lambda: knn_distances(x, k=5), limit, peer=ref)
     infomeasure = peer("infomeasure")
     options = {"approach": "kl", "k": 5, "noise_level": 0, "minkowski_p": 2, "base": "e"}
-    own = infomeasure and ("infomeasure", lambda: infomeasure.entropy(x, **options))
+    ref = infomeasure and ("infomeasure", lambda: infomeasure.entropy(x, **options))
     ours = partial(shannon_entropy_knn, x, k=5)
-    yield Subject("Shannon entropy", setting, ours, limit, peer=own)
+    yield Subject("Shannon entropy", setting, ours, limit, peer=ref)
     many, miniball = points("normal", 10 * n, 24), peer("miniball")
-    own = miniball and ("MiniballCpp", lambda: miniball.Miniball(many))
+    ref = miniball and ("MiniballCpp", lambda: miniball.Miniball(many))
     setting = f"n = {10 * n}, d = 24, normal"
-    yield Subject("smallest ball", setting, partial(smallest_ball, many), peer=own)
+    yield Subject("smallest ball", setting, partial(smallest_ball, many), peer=ref)

@@ -1,9 +1,9 @@
-"""The whole experiment of a scale: plan it, run it with Snakemake, continue it after a kill.
+"""Plan the experiment of a scale, run it with Snakemake, continue it after a kill.
 
     python workflow/grid.py plan --scale paper    # jobs, hours, memory and disk; runs nothing
     python workflow/grid.py run --scale smoke     # further options are Snakemake's
 
-Exit status: 0 all is finished, 1 jobs failed, 2 refused before anything ran.
+Exit status: 0 finished, 1 jobs failed, 2 refused before anything ran.
 """
 
 import argparse
@@ -31,25 +31,25 @@ HERE = Path(__file__).resolve().parent
 
 
 def plan(jobs: Sequence[Job], runs_dir: Path) -> pd.DataFrame:
-    """Return a row a job: whether it is finished, what it still needs, and what it costs.
+    """Return one row per job: whether it is finished, what it needs, and its remaining cost.
 
     A notebook takes a quarter of a minute for each job before it (measured: 1, 4 and 20 minutes
-    after 8, 41 and 72 jobs), and is made again after any of them.
+    after 8, 41 and 72 jobs), and is executed again after any of them.
     """
     sizes = {(c.domain, c.dataset): c.num_steps for job in jobs for c in job.configs}
     rows, finished = [], set()
     for job in jobs:
-        configs, left = job.configs, cost.Cost(0.25 * len(job.needs), 3.0, 0.1)
+        configs, remaining = job.configs, cost.Cost(0.25 * len(job.needs), 3.0, 0.1)
         if is_finished(job, runs_dir) and (configs or finished.issuperset(job.needs)):
             finished.add(job.name)
-            left = cost.Cost(0.0, 0.0, 0.0)
+            remaining = cost.Cost(0.0, 0.0, 0.0)
         elif configs:
             if job.stage == "baselines":  # as long as two evaluations
                 configs = [replace(config, num_steps=2, eval_every=1) for config in configs]
             size = sizes[configs[0].domain, configs[0].dataset]
-            left = cost.estimate(configs, dataset_steps=size)
+            remaining = cost.estimate(configs, dataset_steps=size)
         row = {"job": job.name, "stage": job.stage, "domain": [*job.name.split("/"), ""][1]}
-        row |= {"members": len(configs), "finished": job.name in finished, **left._asdict()}
+        row |= {"members": len(configs), "finished": job.name in finished, **remaining._asdict()}
         row["learns"] = any(getattr(config, "objective", "") != "random" for config in configs)
         row["needs"] = " ".join(name for name in job.needs if name not in finished)
         rows.append(row)
@@ -57,7 +57,7 @@ def plan(jobs: Sequence[Job], runs_dir: Path) -> pd.DataFrame:
 
 
 def show(table: pd.DataFrame, cores: int) -> None:
-    """Print a plan by stage and domain, and its hours in all."""
+    """Print a plan by stage and domain, and its total hours."""
     groups = table.assign(jobs=1, hours=table["minutes"] / 60).groupby(
         ["stage", "domain"], sort=False
     )
@@ -71,7 +71,7 @@ def show(table: pd.DataFrame, cores: int) -> None:
 
 
 def check(jobs: Sequence[Job], runs_dir: Path, profile: str) -> None:
-    """Raise ValueError for folders of other params, or paths that a cluster's shells change."""
+    """Raise ValueError for folders of other params, or paths that a shell would split."""
     for job in jobs:
         if job.stage in ("collect", "offline"):
             runs.check_folders(folders(job, runs_dir), job.configs)
@@ -100,20 +100,20 @@ def run(table: pd.DataFrame, runs_dir: Path, given: argparse.Namespace, options:
         os.environ |= {"BELIB_PYTHON": sys.executable, "BELIB_GRID": str(HERE / "grid.py")}
         os.environ |= {"BELIB_RUNS": str(runs_dir), "BELIB_SCALE": given.scale}
         os.environ["BELIB_MINUTES"] = str(given.checkpoint_minutes)
-        words = ["--snakefile", str(HERE / "Snakefile"), "--directory", str(folder)]
-        words += ["--profile", str(HERE / "profiles" / given.profile)]
+        arguments = ["--snakefile", str(HERE / "Snakefile"), "--directory", str(folder)]
+        arguments += ["--profile", str(HERE / "profiles" / given.profile)]
         if given.profile == "local":
             memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 10**6
-            words += ["--cores", str(given.cores), "--resources", f"mem_mb={memory}"]
-            words += [f"gpu={given.gpus}"]
+            arguments += ["--cores", str(given.cores), "--resources", f"mem_mb={memory}"]
+            arguments += [f"gpu={given.gpus}"]
         try:
-            return snakemake([*words, *options])
+            return snakemake([*arguments, *options])
         except SystemExit as end:
             return int(bool(end.code))
 
 
 def work(job: Job, runs_dir: Path, given: argparse.Namespace) -> None:
-    """Do what is left of a job, once no process of a killed engine works on it any more."""
+    """Finish a job, after waiting for any process of a killed engine that still works on it."""
     print(f"--- {time.strftime('%F %T')}, process {os.getpid()}", flush=True)
     options = {"runs_dir": runs_dir, "checkpoint_minutes": given.checkpoint_minutes}
     with runs.locked([runs_dir / "workflow" / "jobs" / job.name], wait=True):
@@ -135,24 +135,24 @@ def work(job: Job, runs_dir: Path, given: argparse.Namespace) -> None:
 def execute(name: str, values: dict[str, object], to: Path) -> None:
     """Execute a notebook of the project with parameters, into the file `to`."""
     files = (paths.ROOT / "notebooks" / f"{name}.ipynb", to)
-    files = (str(file).replace("{", "{{").replace("}", "}}") for file in files)  # as papermill asks
+    files = (str(file).replace("{", "{{").replace("}", "}}") for file in files)  # for str.format
     papermill.execute_notebook(*files, parameters=values, progress_bar=False)
 
 
-def main(words: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line; return the exit status."""
     style = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=style)
-    parser.add_argument("command", choices=("plan", "run", "job"), help="job is Snakemake's")
+    parser.add_argument("command", choices=("plan", "run", "job"), help="Snakemake calls job")
     parser.add_argument("--scale", default="smoke", help="params/grid.<scale>.yaml")
-    parser.add_argument("--runs-dir", help="where everything goes; runs/<scale>")
+    parser.add_argument("--runs-dir", help="output folder, by default runs/<scale>")
     parser.add_argument("--only", default="", help="targets: walker/behavioral-0.5 */td3")
     parser.add_argument("--cores", type=int, default=os.cpu_count(), help="jobs at a time")
     gpus = min(torch.cuda.device_count(), 1)  # jobs of one machine share its first GPU
-    parser.add_argument("--gpus", type=int, default=gpus, help="that jobs may hold at once")
+    parser.add_argument("--gpus", type=int, default=gpus, help="GPUs that jobs may use")
     parser.add_argument("--profile", default="local", help="of workflow/profiles")
     parser.add_argument("--checkpoint-minutes", type=float, default=5.0)
-    given, options = parser.parse_known_args(words)
+    given, options = parser.parse_known_args(arguments)
     if options and given.command != "run":
         parser.error(f"unrecognized arguments: {' '.join(options)}")
     runs_dir = paths.resolve(given.runs_dir or f"runs/{given.scale}").resolve()
@@ -168,7 +168,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def experiment(runs_dir: Path, given: argparse.Namespace, options: list[str]) -> int:
-    """Plan the jobs that are asked for, and run them if the command is `run`."""
+    """Plan the selected jobs; run them if the command is `run`."""
     check_type("cores", given.cores, int, AT_LEAST_ONE)
     check_type("gpus", given.gpus, int, AT_LEAST_ZERO)
     check_type("checkpoint_minutes", given.checkpoint_minutes, float, AT_LEAST_ZERO)
@@ -178,16 +178,16 @@ def experiment(runs_dir: Path, given: argparse.Namespace, options: list[str]) ->
     torch.set_num_threads(1)  # as in jobs
     table = plan(jobs, runs_dir)
     show(table, given.cores)
-    there = next(folder for folder in (runs_dir, *runs_dir.parents) if folder.exists())
-    needed, free = table["disk_gb"].sum(), shutil.disk_usage(there).free / 1e9
-    words = (
-        f"{runs_dir} needs about {needed:.1f} GB for these jobs and {there} has {free:.1f} GB free"
+    parent = next(folder for folder in (runs_dir, *runs_dir.parents) if folder.exists())
+    needed, free = table["disk_gb"].sum(), shutil.disk_usage(parent).free / 1e9
+    message = (
+        f"{runs_dir} needs about {needed:.1f} GB for these jobs and {parent} has {free:.1f} GB free"
     )
-    print(words)
+    print(message)
     if given.command == "plan" or table["finished"].all():
         return 0
     if needed > free:
-        raise OSError(f"{words}: choose another runs_dir, or a part of the grid")
+        raise OSError(f"{message}: choose another runs_dir, or a part of the grid")
     return run(table, runs_dir, given, options)
 
 

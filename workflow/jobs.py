@@ -1,4 +1,4 @@
-"""The jobs of `params/grid.<scale>.yaml`: what each makes and needs, and whether it is finished."""
+"""The jobs of `params/grid.<scale>.yaml`: their configs, needs and state."""
 
 import fnmatch
 import math
@@ -27,7 +27,7 @@ class Job:
 
     @property
     def targets(self) -> list[str]:
-        """Return the names by which `select` knows the job, with and without its stage."""
+        """Return the job's names for `select`, with and without its stage."""
         places = [self.name.partition("/")[2]]
         if self.stage == "collect":
             places = [f"{config.domain}/{config.dataset}" for config in self.configs]
@@ -53,7 +53,7 @@ def read(scale: str) -> list[Job]:
         jobs += _offline_jobs(grid["offline"], sizes[1], jobs)
     maps = paths.PARAMS / f"06_coverage_plots.{scale}.yaml"
     if maps.exists():
-        read_yaml(maps)  # refuses what is wrong in it
+        read_yaml(maps)  # raises if it is malformed
         for domain in dict.fromkeys(config.domain for job in jobs for config in job.configs):
             needs = tuple(job.name for job in jobs if job.name.split("/")[1] == domain)
             jobs.append(Job(name=f"coverage/{domain}", needs=needs))
@@ -75,7 +75,7 @@ def _collect_jobs(lines: Sequence[dict], sizes: PretrainConfig, together: int) -
                 names.add(name)
                 groups.setdefault(tuple(getattr(config, n) for n in shared), []).append(config)
         for group in groups.values():
-            size = math.ceil(len(group) / math.ceil(len(group) / together))  # of even parts
+            size = math.ceil(len(group) / math.ceil(len(group) / together))  # for even parts
             for first, *more in (group[i : i + size] for i in range(0, len(group), size)):
                 name = f"collect/{first.domain}/{first.dataset}" + f"+{len(more)}" * bool(more)
                 jobs.append(Job(name=name, configs=(first, *more)))
@@ -87,9 +87,9 @@ def _collect_jobs(lines: Sequence[dict], sizes: PretrainConfig, together: int) -
 def _offline_jobs(
     entries: Sequence[dict], sizes: OfflineConfig, collecting: Sequence[Job]
 ) -> list[Job]:
-    """Return a job for each dataset and learner, with all tasks and seeds that entries ask for.
+    """Return a job for each dataset and learner, with the tasks and seeds of all entries.
 
-    One more for each domain evaluates what policies must beat.
+    One more job per domain evaluates the baselines.
     """
     makers = {(c.domain, c.dataset): (job.name,) for job in collecting for c in job.configs}
     members: dict[str, dict[tuple, OfflineConfig]] = {}
@@ -138,7 +138,7 @@ def select(jobs: Sequence[Job], only: Sequence[str]) -> list[Job]:
     """Return the jobs of the targets in `only` and all that they need; all jobs without targets.
 
     A target is a name, its beginning (`walker`, `walker/behavioral-0.5`, `collect`), or a pattern
-    (`*/td3`). Raise ValueError for a target that names nothing.
+    (`*/td3`). Raise ValueError for a target without a job.
     """
     chosen = set()
     for target in only:
@@ -164,7 +164,7 @@ def folders(job: Job, runs_dir: Path) -> list[Path]:
 
 
 def is_finished(job: Job, runs_dir: Path) -> bool:
-    """Return whether all that a job makes is on disk, whoever made it."""
+    """Return whether all outputs of a job are on disk."""
     if not job.configs:
         return (runs_dir / "workflow" / "finished" / job.name).exists()
     made = folders(job, runs_dir)

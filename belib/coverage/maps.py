@@ -177,7 +177,7 @@ def _tsne(features: Array, *, perplexity: float, **options: Any):
 
     perplexity = check_type("perplexity", perplexity, float, AT_LEAST_ONE)
     perplexity = min(perplexity, (len(features) - 1) / 3)  # few points have few neighbours
-    features = features if features.shape[1] > 1 else np.pad(features, ((0, 0), (0, 1)))  # (n, 2)
+    features = features if features.shape[1] > 1 else np.pad(features, ((0, 0), (0, 1)))  # d >= 2
     points = openTSNE.TSNE(perplexity=perplexity, **options).fit(features)
     return np.asarray(points), {"perplexity": perplexity}
 

@@ -1,4 +1,4 @@
-"""Figures of what an agent was paid for, and of where it went."""
+"""Figures of an agent's rewards and of the states it visited."""
 
 from collections.abc import Sequence
 
@@ -15,8 +15,8 @@ from belib.envs import observation_names
 from belib.figures import style
 from belib.results.tables import checked
 
-# Where the torso is in the physics state: column, offset and label of the two axes. The walker's
-# height is counted from its torso's place in the model, 1.3 m above the ground.
+# Column of the physics state, offset and label of the torso's two coordinates. The walker's height
+# is stored relative to the torso's place in the model, 1.3 m above the ground.
 _TORSO = {
     "walker": ((1, 0.0, "forward position (m)"), (0, 1.3, "torso height (m)")),
     "quadruped": ((0, 0.0, "x position (m)"), (1, 0.0, "y position (m)")),
@@ -25,14 +25,14 @@ _FIRST_COORDINATES = ((0, 0.0, "first coordinate"), (1, 0.0, "second coordinate"
 
 
 def curves(metrics: pd.DataFrame, domain: str) -> np.ndarray:
-    """Plot what the agent was paid, in what unit, and what tasks would have paid: three Axes.
+    """Plot the intrinsic reward, the representation's scale and the task returns: three Axes.
 
-    `metrics` is a dataset's `metrics.csv`, a row an episode. A panel says so where no episode has
-    its number, as random actions have no intrinsic reward.
+    `metrics` is a dataset's `metrics.csv`, one row per episode. Random actions have no intrinsic
+    reward, and an empty panel says so.
     """
     metrics = checked(metrics, numbers=["step"])
     _, axes = plt.subplots(1, 3, figsize=(16, 4.5))
-    titles = {"intrinsic_reward": "What the agent is paid", "representation_scale": "In what unit"}
+    titles = {"intrinsic_reward": "Intrinsic reward", "representation_scale": "Its scale"}
     for ax, (name, title) in zip(axes, titles.items(), strict=False):
         ax.set(ylabel=name.replace("_", " "), title=title)
         if name in metrics:
@@ -43,7 +43,7 @@ def curves(metrics: pd.DataFrame, domain: str) -> np.ndarray:
     returns = metrics.filter(regex="^return_").set_axis(metrics["step"])
     returns.columns = returns.columns.str.removeprefix(f"return_{domain}_")
     sns.lineplot(returns, ax=axes[2], palette="colorblind", markers=True, dashes=False)
-    axes[2].set(ylabel="episode return", title="What tasks pay for it")
+    axes[2].set(ylabel="episode return", title="Task returns")
     style.legend(axes[2])
     for ax in axes:
         _show_zero(ax)
@@ -53,7 +53,7 @@ def curves(metrics: pd.DataFrame, domain: str) -> np.ndarray:
 def objectives(
     metrics: Sequence[pd.DataFrame], configs: Sequence[PretrainConfig], tasks: Sequence[str]
 ) -> np.ndarray:
-    """Plot what each task would have paid the collectors of several objectives: Axes for each task.
+    """Plot the task returns of several objectives' datasets: one Axes per task.
 
     Args:
         metrics: a table for each dataset, as for `curves`.
@@ -61,9 +61,9 @@ def objectives(
         tasks: `walker_stand`, ...
     """
     columns = ("objective", "parameter", "variant")
-    known = [{name: getattr(config, name) for name in columns} for config in configs]
+    recipes = [{name: getattr(config, name) for name in columns} for config in configs]
     numbers = ["step", *(f"return_{task}" for task in tasks)]
-    tables = zip(metrics, known, strict=True)
+    tables = zip(metrics, recipes, strict=True)
     table = pd.concat([checked(m, numbers=numbers).assign(**recipe) for m, recipe in tables])
     table["recipe"] = style.recipes(table)
     _, axes = plt.subplots(1, len(tasks), figsize=(15, 4.5), squeeze=False)
@@ -76,7 +76,7 @@ def objectives(
 
 
 def _show_zero(ax: Axes) -> None:
-    """Let an axis of values hold 0 and, with some room, all that is drawn; label its steps."""
+    """Extend the value axis to 0 and, with a margin, to all data; label the axis of steps."""
     low, high = (1.1 * end for end in ax.dataLim.intervaly)
     if np.isfinite([low, high]).all() and (low < 0 or high > 0):
         ax.set_ylim(min(0, low), max(0, high))
@@ -84,10 +84,10 @@ def _show_zero(ax: Axes) -> None:
 
 
 def state_histograms(dataset: Dataset, reference: Dataset) -> np.ndarray:
-    """Plot how often values occur, for the six observations in which two datasets differ most.
+    """Plot histograms of the six observations in which two datasets differ most.
 
-    Those are the ones of the largest Kolmogorov-Smirnov distances, which the titles give; every
-    tenth state counts. The reference, such as random data of equal size, is the black outline.
+    Titles give the Kolmogorov-Smirnov distances. Every tenth state counts. The reference, such as
+    random data of equal size, is the black outline.
     """
     ours, theirs = (
         np.concatenate([episode["observation"][1::10] for episode in data.episodes()])
@@ -110,15 +110,15 @@ def state_histograms(dataset: Dataset, reference: Dataset) -> np.ndarray:
 
 
 def torso(dataset: Dataset, reference: Dataset | None = None) -> np.ndarray:
-    """Plot where the torso went: every tenth state, a colour an episode, the first one light.
+    """Plot the torso's positions in every tenth state; later episodes are darker.
 
-    The reference, such as random data of equal size, stands beside it with equal limits.
+    The reference, such as random data of equal size, has a second panel with equal limits.
     """
-    shown = [data for data in (dataset, reference) if data is not None]
+    panels = [data for data in (dataset, reference) if data is not None]
     columns = _TORSO.get(dataset.domain, _FIRST_COORDINATES)
-    size = (6.5 * len(shown), 4.5)
-    _, axes = plt.subplots(1, len(shown), figsize=size, sharex=True, sharey=True, squeeze=False)
-    for ax, data in zip(axes[0], shown, strict=True):
+    size = (6.5 * len(panels), 4.5)
+    _, axes = plt.subplots(1, len(panels), figsize=size, sharex=True, sharey=True, squeeze=False)
+    for ax, data in zip(axes[0], panels, strict=True):
         for number, episode in enumerate(data.episodes()):
             x, y = (episode["physics"][::10, column] + offset for column, offset, _ in columns)
             share = 0.2 + 0.8 * number / max(len(data.files) - 1, 1)

@@ -1,4 +1,4 @@
-"""Figures of what part of the states datasets visit."""
+"""Figures of the states that datasets visit."""
 
 from typing import Any
 
@@ -18,27 +18,27 @@ _SCALINGS = {"none": "raw observations", "robust": "robustly scaled"}
 
 
 def labelled(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return a row a dataset, in the one order, with a `label` that tells it from the others.
+    """Return one row per dataset, in the order of legends, with a unique `label`.
 
-    It is the recipe's, with the seed where several are there. Foreign data, data merged from
-    several seeds and datasets that differ in nothing else have their names.
+    The label is the recipe, with the seed if datasets share the recipe. Imported data, data merged
+    from several seeds, and datasets that differ in nothing else are labelled by name.
     """
     table = rows.drop_duplicates("dataset").reset_index(drop=True)
     recipe = style.recipes(table)
     repeated = recipe.duplicated(keep=False)
     seed = table["seed"].map("{:g}".format, na_action="ignore")
     table["label"] = recipe.where(~repeated, recipe + ", seed " + seed)
-    unknown = table["objective"].isna() | (repeated & table["seed"].isna())
-    unknown |= table["label"].duplicated(keep=False)
-    table["label"] = table["label"].where(~unknown, table["dataset"])
+    by_name = table["objective"].isna() | (repeated & table["seed"].isna())
+    by_name |= table["label"].duplicated(keep=False)
+    table["label"] = table["label"].where(~by_name, table["dataset"])
     order = style.of(table, "label")["hue_order"]
     return table.set_index("label", drop=False).loc[order]
 
 
 def maps(embedding: Embedding) -> np.ndarray:
-    """Plot a panel a dataset in its objective's colour, all points light grey behind.
+    """Plot one panel per dataset in its objective's colour, with all points light grey behind.
 
-    Return the Axes, with equal limits: the maps of one joint fit.
+    All panels show one joint fit, with equal limits. Return the Axes.
     """
     axes, rows = _panels(embedding)
     for ax, row in zip(axes, rows.itertuples(), strict=True):
@@ -48,9 +48,9 @@ def maps(embedding: Embedding) -> np.ndarray:
 
 
 def time_maps(embedding: Embedding, *, episodes: int = 3) -> np.ndarray:
-    """Plot the same panels, coloured by when a state was reached, with lines along some episodes.
+    """Plot the same panels, coloured by the step of each state, with lines along some episodes.
 
-    The episodes are spread from the first to the last; a line joins their states in order.
+    The episodes are evenly spaced from the first to the last.
     """
     (axes, rows), colors = _panels(embedding), plt.get_cmap("viridis_r")
     for ax, name in zip(axes, rows["dataset"], strict=True):
@@ -69,9 +69,9 @@ def time_maps(embedding: Embedding, *, episodes: int = 3) -> np.ndarray:
 
 
 def volumetric(table: pd.DataFrame) -> np.ndarray:
-    """Plot the radius of the ball around the states so far, over the largest: Axes a scaling.
+    """Plot radius / largest radius of the ball around the states so far: one Axes per scaling.
 
-    The table is that of `coverage.volumetric_coverage`.
+    The table comes from `coverage.volumetric_coverage`.
     """
     keys = ["dataset", "scaling", "step"]
     described = ["objective", "parameter", "seed"]
@@ -93,9 +93,9 @@ def volumetric(table: pd.DataFrame) -> np.ndarray:
 
 
 def measures(measured: pd.DataFrame) -> np.ndarray:
-    """Plot a panel a measure, a dot a dataset, with 1.96 standard errors where there are any.
+    """Plot one panel per measure and one dot per dataset, with bars of 1.96 standard errors.
 
-    The table is that of `coverage.measures`.
+    The table comes from `coverage.measures`.
     """
     measured = by_dataset(measured)
     names = [name for name in MEASURES if name in measured]
@@ -116,7 +116,7 @@ def measures(measured: pd.DataFrame) -> np.ndarray:
 
 
 def _panels(embedding: Embedding) -> tuple[np.ndarray, pd.DataFrame]:
-    """Return an Axes a dataset with all points in grey, and the datasets, `labelled`."""
+    """Return one Axes per dataset with all points in grey, and the `labelled` datasets."""
     points, rows = embedding.points, labelled(embedding.points)
     columns, lines = min(_COLUMNS, len(rows)), -(-len(rows) // _COLUMNS)
     axes = _grid(len(rows), (3.7 * columns, 3.7 * lines), sharex=True, sharey=True)
@@ -129,7 +129,7 @@ def _panels(embedding: Embedding) -> tuple[np.ndarray, pd.DataFrame]:
 
 
 def _grid(count: int, size: tuple[float, float], **shared: Any) -> np.ndarray:
-    """Return this many Axes in lines of four."""
+    """Return `count` Axes in rows of four."""
     columns, lines = min(_COLUMNS, count), -(-count // _COLUMNS)
     _, axes = plt.subplots(lines, columns, figsize=size, squeeze=False, **shared)
     for ax in axes.flat[count:]:
@@ -138,5 +138,5 @@ def _grid(count: int, size: tuple[float, float], **shared: Any) -> np.ndarray:
 
 
 def _size(points: pd.DataFrame) -> float:
-    """Return the area of a dot: small where there are many, never invisible."""
+    """Return the area of a dot, smaller for more points."""
     return float(np.clip(4000 / len(points), 1.5, 14))

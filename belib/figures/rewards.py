@@ -1,4 +1,4 @@
-"""Figures of the intrinsic rewards: curves over the distance, their scale, a dataset's map."""
+"""Figures of the intrinsic rewards: curves over the distance, scales, maps of states."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -21,7 +21,7 @@ def curves(alphas: Sequence[float], n_outcomes: int) -> NDArray:
     """Plot the reward over the distance for all alphas of a range, SE dotted: two Axes.
 
     The paper's appendix figure ("BE Reward Function Visualization"), beta conditioned on
-    M = `n_outcomes`. Left the reward itself, cut off at 10; right its logarithm.
+    M = `n_outcomes`. The left axis is linear, cut off at 10; the right is logarithmic.
     """
     _, axes = plt.subplots(1, 2, figsize=(14, 5.5), sharex=True)
     region = np.geomspace(min(alphas), max(alphas), 100)
@@ -61,9 +61,9 @@ def surface(alphas: tuple[float, float], n_outcomes: int) -> Axes:
 
 
 def panels(rewards: Mapping[str, Callable], objective: str, parameters: Sequence[float]) -> NDArray:
-    """Plot rewards over the distance, both logarithmic, SE dotted: Axes for each reward.
+    """Plot rewards over the distance, both logarithmic, SE dotted: one Axes per reward.
 
-    `rewards` has a title for each function of distances and a parameter of the objective.
+    `rewards` maps titles to functions of distances and the objective's parameter.
     """
     axes = _row(len(rewards))
     for ax, (title, reward) in zip(axes, rewards.items(), strict=True):
@@ -74,9 +74,9 @@ def panels(rewards: Mapping[str, Callable], objective: str, parameters: Sequence
 
 
 def scales(paid: Mapping[tuple[str, float | None], NDArray]) -> Axes:
-    """Plot from what to what each (objective, parameter) pays, on a logarithmic axis.
+    """Plot the range of rewards of each (objective, parameter) on a logarithmic axis.
 
-    `paid` has two rewards for each: at a short distance, drawn small, and at a long one.
+    `paid` has two rewards for each: at a short distance (small marker) and at a long one (large).
     """
     _, ax = plt.subplots(figsize=(12, 5))
     for place, (recipe, ends) in enumerate(paid.items()):
@@ -91,10 +91,10 @@ def scales(paid: Mapping[tuple[str, float | None], NDArray]) -> Axes:
 
 
 def exact_and_simplified(typical: Mapping[int, float], n_outcomes: int, *, k: int) -> NDArray:
-    """Plot by what percentage the reward rises with 1 % more distance, over alpha.
+    """Plot the percentage by which the reward rises with 1 % more distance, over alpha.
 
-    Axes for each dimension d of `typical`, at its distance, before the paper's simplifications
-    (n = 1,024 states) and after. Beta is conditioned on M = `n_outcomes`.
+    `typical` maps dimensions d to distances; each d has an Axes with the exact reward (n = 1,024
+    states) and the paper's simplified one. Beta is conditioned on M = `n_outcomes`.
     """
     axes, alphas = _row(len(typical)), np.geomspace(0.1, 5, 150)
     step = np.array([1 - 1e-4, 1 + 1e-4])
@@ -117,9 +117,9 @@ def exact_and_simplified(typical: Mapping[int, float], n_outcomes: int, *, k: in
 
 
 def on_states(states: StateMap, alphas: Sequence[float], n_outcomes: int) -> NDArray:
-    """Plot a dataset's states in the colour of what each would earn: Axes for each alpha.
+    """Plot a dataset's states in the colour of their reward: one Axes per alpha.
 
-    The colour is the share of the panel's highest reward; the best paid tenth is ringed.
+    The colour is reward / highest reward of the panel; the best-paid tenth is ringed.
     """
     axes = _row(len(alphas))
     for ax, alpha in zip(axes, alphas, strict=True):

@@ -1,7 +1,7 @@
-"""The one style of all figures: how each objective looks, sizes, labels, captions.
+"""The style of all figures: the look of each objective, sizes, labels, captions.
 
-Colours mean the same everywhere. Behavioral entropy is blue and Renyi entropy orange-red, darker
-with the parameter, by its rank on the paper's grid, whatever part of it a figure shows.
+A colour has one meaning everywhere. Behavioral entropy is blue and Renyi entropy orange-red. The
+shade is the parameter's rank on the paper's grid, also in figures that show a part of the grid.
 """
 
 import textwrap
@@ -25,7 +25,7 @@ class Look(NamedTuple):
     color: str
     """A colour; for an objective with a parameter a colour map, darker with the parameter."""
     marker: str
-    """A second sign, for printing in grey and for colour-blind readers."""
+    """A second cue, for printing in grey and for colour-blind readers."""
     symbol: str = ""
     grid: tuple[float, ...] = ()
     """The paper's parameters, whose ranks are the shades."""
@@ -40,12 +40,12 @@ LOOKS = {
     "random": Look("random actions", "#a5854f", "P"),
     "task": Look("online", "tab:green", "*"),
 }
-"""All objectives, in the order of legends. An objective without a line here is grey, and last."""
+"""All objectives, in the order of legends. An objective without an entry is grey, and last."""
 
 ALPHAS, QS = LOOKS["behavioral"].grid, LOOKS["renyi"].grid
 
 ACCENT = "#d94801"
-"""What a reader should look at: it differs from blues and greys, also for colour-blind readers."""
+"""The colour of highlights, distinct from blues and greys, also for colour-blind readers."""
 
 REWARD_COLORS = ListedColormap(plt.get_cmap("Blues")(np.linspace(0.25, 1, 256)))
 """A darker state earns more."""
@@ -65,7 +65,7 @@ def use_style() -> None:
 
 
 def look(objective: str | None) -> Look:
-    """Return the look of an objective, a neutral one where `LOOKS` has no line for it."""
+    """Return the look of an objective, a neutral one without an entry in `LOOKS`."""
     return LOOKS.get(str(objective), Look(str(objective), "0.62", "v"))
 
 
@@ -84,11 +84,11 @@ def objective_label(
     objective: str | None, parameter: float | None = None, variant: str | None = ""
 ) -> str:
     """Return `SE`, `BE α = 0.5`, or with a dataset's variant `RE q = 2, signed`."""
-    known = look(objective)
-    equals = f"{known.symbol} = " if known.symbol else ""
+    appearance = look(objective)
+    equals = f"{appearance.symbol} = " if appearance.symbol else ""
     value = "" if pd.isna(parameter) else f" {equals}{parameter:g}"
     rest = "" if pd.isna(variant) or not variant else f", {variant.replace('-', ', ')}"
-    return f"{known.label}{value}{rest}"
+    return f"{appearance.label}{value}{rest}"
 
 
 def objective_order(
@@ -106,7 +106,7 @@ def objective_marker(objective: str | None) -> str:
 
 
 def recipes(table: pd.DataFrame) -> pd.Series:
-    """Return the label of each row: of its `objective`, `parameter` and, if any, `variant`."""
+    """Return each row's label, from its `objective`, `parameter` and, if any, `variant`."""
     variants = table.get("variant", pd.Series("", table.index))
     rows = zip(table["objective"], table["parameter"], variants, strict=True)
     return pd.Series([objective_label(*row) for row in rows], table.index, dtype=object)
@@ -119,12 +119,12 @@ def of(table: pd.DataFrame, hue: str = "recipe", *, lines: bool = False) -> dict
     `style`, `markers` and `dashes`, which dot Shannon entropy.
     """
     rows = table.assign(variant=table.get("variant", "")).drop_duplicates(hue).set_index(hue)
-    known = rows[["objective", "parameter", "variant"]].T.to_dict("list")
-    order = sorted(known, key=lambda label: (objective_order(*known[label]), label))
-    palette = {label: objective_color(*known[label][:2]) for label in order}
+    recipe = rows[["objective", "parameter", "variant"]].T.to_dict("list")
+    order = sorted(recipe, key=lambda label: (objective_order(*recipe[label]), label))
+    palette = {label: objective_color(*recipe[label][:2]) for label in order}
     drawn: dict[str, Any] = {"hue": hue, "hue_order": order, "palette": palette}
     if lines:
-        names = {label: known[label][0] for label in order}
+        names = {label: recipe[label][0] for label in order}
         drawn |= {"style": hue, "style_order": order}
         drawn["markers"] = {label: look(name).marker for label, name in names.items()}
         drawn["dashes"] = {n: (1, 1) if name == "shannon" else "" for n, name in names.items()}
@@ -176,6 +176,6 @@ def caption(axes: Axes, text: str) -> None:
     figure, text = axes.figure.get_figure(root=True), " ".join(text.split())
     lines = textwrap.fill(text, int(figure.get_figwidth() * 11))
     figure.text(0.01, -0.02, lines, va="top", fontsize=12, color="0.25")
-    # IPython asks a figure for data and metadata; the pages' readers need an alternative text.
+    # IPython reads data and metadata; screen readers need the alternative text
     bundle = {}, {"image/png": {"alt": text}}
     vars(figure)["_repr_mimebundle_"] = lambda **_: bundle

@@ -1,4 +1,4 @@
-"""Figures of the theory: weightings, entropies of small pmfs, what maximises them, estimators."""
+"""Figures of the theory: weightings, entropies of pmfs, estimators."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -79,7 +79,7 @@ def entropies_by_parameter(table: pd.DataFrame) -> Axes:
 
 
 def weighting_slopes(alphas: Sequence[float], n_outcomes: int) -> np.ndarray:
-    """Plot the slope of Prelec's weighting towards p = 0 and p = 1: theorem 1 needs it bounded."""
+    """Plot the slope of Prelec's weighting near p = 0 and 1, which theorem 1 assumes is bounded."""
     _, axes = plt.subplots(1, 2, figsize=(14, 5), sharey=True)
     distance = np.logspace(-12, -0.5, 300)
 
@@ -97,7 +97,7 @@ def weighting_slopes(alphas: Sequence[float], n_outcomes: int) -> np.ndarray:
 
 
 def running_estimates(table: pd.DataFrame, truth: float) -> Axes:
-    """Plot estimates over the sample size, mean and sd, beside a truth in nats.
+    """Plot mean and sd of estimates over the sample size, beside a truth in nats.
 
     The table has columns `n`, `estimator` and `value`.
     """
@@ -113,7 +113,7 @@ def running_estimates(table: pd.DataFrame, truth: float) -> Axes:
 
 
 def convergence(table: pd.DataFrame, y: str, ylabel: str) -> np.ndarray:
-    """Plot |bias| or n times the variance over n, both logarithmic: Axes for each alpha.
+    """Plot |bias| or n times the variance over n, both logarithmic: one Axes per alpha.
 
     The table has columns `n`, `alpha`, `estimator` and `y`.
     """
@@ -137,7 +137,7 @@ def _mark_sizes(ax: Axes, sizes: pd.Series) -> None:
 
 
 def estimator_bars(table: pd.DataFrame) -> Axes:
-    """Plot estimates over the truth: a bar for each case and estimator, a dot a repetition.
+    """Plot estimates over the truth: a bar for each case and estimator, a dot per repetition.
 
     The table has columns `case`, `estimator`, `value` and `truth`.
     """

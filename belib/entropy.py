@@ -1,6 +1,6 @@
 """Entropies of probability mass functions and of densities, in nats.
 
-Those of a density, given by its logarithm, are integrals over a box of one or two dimensions.
+Densities are given by their logarithms, and integrated over a box of one or two dimensions.
 """
 
 import math
@@ -19,7 +19,7 @@ from belib.weighting import Identity, Prelec, entropy_term, prelec_beta
 def shannon_entropy(pmf: ArrayLike, *, axis: int = -1) -> NDArray[np.float64]:
     """Return Shannon's entropy -sum p log p of pmfs along `axis`, nats (paper, section 2).
 
-    Raises ValueError unless entries are at least 0 and sum to 1.
+    Raise ValueError unless entries are at least 0 and sum to 1.
 
     >>> shannon_entropy([[0.5, 0.25, 0.25], [1, 0, 0]]).round(4)
     array([1.0397, 0.    ])
@@ -30,8 +30,8 @@ def shannon_entropy(pmf: ArrayLike, *, axis: int = -1) -> NDArray[np.float64]:
 def renyi_entropy(pmf: ArrayLike, *, q: float, axis: int = -1) -> NDArray[np.float64]:
     """Return Renyi's entropy log(sum p^q) / (1 - q) of pmfs along `axis`, nats (paper, section 2).
 
-    q > 0; the limits are Shannon's entropy at q = 1 and -log max p at q = inf.
-    Raises ValueError for a q or a pmf out of range.
+    q > 0. It is Shannon's entropy at q = 1, and -log max p at q = inf.
+    Raise ValueError for a q or a pmf out of range.
 
     >>> [float(renyi_entropy([0.5, 0.25, 0.25], q=q).round(4)) for q in (0.5, 1, 2, np.inf)]
     [1.0696, 1.0397, 0.9808, 0.6931]
@@ -47,7 +47,7 @@ def renyi_entropy(pmf: ArrayLike, *, q: float, axis: int = -1) -> NDArray[np.flo
     if abs(q - 1) < 0.1:  # sum p^q - 1, without cancellation
         excess = pmf * np.expm1((q - 1) * np.where(pmf > 0, log_p, 0.0))
         return np.log1p(excess.sum(axis)) / (1 - q)
-    peak = log_p.max(axis, keepdims=True)  # separately, since q log p may overflow
+    peak = log_p.max(axis, keepdims=True)  # subtracted, because q log p may overflow
     rest = logsumexp(q * (log_p - peak), axis=axis)
     return peak.squeeze(axis) * (q / (1 - q)) + rest / (1 - q)
 
@@ -57,9 +57,9 @@ def behavioral_entropy(
 ) -> NDArray[np.float64]:
     """Return behavioral entropy -sum w(p) log w(p) of pmfs along `axis`, nats (paper, equation 4).
 
-    w is Prelec's weighting. `beta=None` conditions it on the pmf's length M: the uniform pmf then
-    has the entropy log M, which is the largest only for M = 2 or alpha <= 1. Raises ValueError for
-    a pmf or parameters out of range.
+    w is Prelec's weighting. `beta=None` means `prelec_beta(alpha, M)`, M the pmf's length. Then the
+    uniform pmf has the entropy log M, which is the largest only for M = 2 or alpha <= 1. Raise
+    ValueError for a pmf or parameters out of range.
 
     Rare outcomes gain weight if alpha < 1, and lose weight if alpha > 1:
 
@@ -74,31 +74,31 @@ def behavioral_entropy(
 
 
 def largest_admissible_alpha(n_outcomes: int) -> float:
-    """Return the alpha up to which no uniform pmf on a part of M outcomes beats that on all.
+    """Return the alpha above which behavioral entropy is not admissible; inf for M <= 5.
 
-    Beta is conditioned on M = `n_outcomes`. Above this alpha the uniform pmf has not the largest
-    behavioral entropy, which is then not admissible. inf for M <= 5.
+    Above it, a uniform pmf on some m < M outcomes has more entropy than the uniform pmf on all M =
+    `n_outcomes`. beta is `prelec_beta(alpha, M)`.
 
     With L = log M and t = (log m / L)^alpha the entropy on m outcomes is m t exp(-L t) L. It equals
     L at t = -W(-L / m) / L, in Lambert's branch -1; t falls as alpha grows.
     """
     n_outcomes = whole_number("n_outcomes", n_outcomes, least=2)
     log_m, size = np.log(n_outcomes), np.arange(2, n_outcomes)
-    size = size[size >= np.e * log_m]  # for smaller m, m t exp(-L t) is below 1 for all t
+    size = size[size >= np.e * log_m]  # m t exp(-L t) < 1 for all t if m is smaller
     t = -lambertw(-log_m / size, -1).real / log_m
     ratio = np.log(size) / log_m
-    reached = t < ratio  # alpha = 1 has t = log m / L
+    reached = t < ratio  # t = log m / L at alpha = 1
     return float(np.min(np.log(t[reached]) / np.log(ratio[reached]), initial=np.inf))
 
 
 def maximizing_pmf(
     n_outcomes: int, *, alpha: float, start: NDArray | None = None
 ) -> NDArray[np.float64]:
-    """Return the pmf (M,) over M = `n_outcomes` with the most behavioral entropy, beta for M.
+    """Return the pmf (M,) with the most behavioral entropy, M = `n_outcomes`, beta for M.
 
-    It is the best of several ascents in the logits, which is no proof that there is no better one.
-    They begin at `start` (a pmf), at the uniform pmf, and at pmfs whose mass is nearly all, evenly,
-    on 1, 2, ... of the outcomes, those most probable in `start` first.
+    It is the best of several ascents in the logits; a better one may exist. They begin at the pmf
+    `start`, at the uniform pmf, and at pmfs that are nearly uniform on the m outcomes most probable
+    in `start`, for every m < M.
 
     >>> maximizing_pmf(6, alpha=5.0).round(3)
     array([0.2, 0.2, 0.2, 0.2, 0.2, 0. ])
@@ -117,7 +117,7 @@ def maximizing_pmf(
 
     starts = [np.log(np.maximum(pmf, 1e-6)) for pmf in (uniform, start, *parts)]
     ends = [scipy.optimize.minimize(loss, logits, method="L-BFGS-B") for logits in starts]
-    best = min(ends, key=lambda end: round(end.fun, 9))  # of equals the first: the uniform one
+    best = min(ends, key=lambda end: round(end.fun, 9))  # the first, uniform one of ties
     return np.exp(log_softmax(best.x))
 
 
@@ -132,8 +132,8 @@ def differential_behavioral_entropy(
 ) -> Integral:
     """Return beta int exp(-beta (-log f)^alpha) (-log f)^alpha dx, nats (paper, equation 8).
 
-    See `differential_generalized_entropy`. It is finite for all alpha if the tails are Gaussian or
-    exponential, and infinite for alpha < 1 if they are powers.
+    See `differential_generalized_entropy`. It is finite for every alpha if tails are Gaussian or
+    exponential, and infinite for alpha < 1 if they are power laws.
 
     >>> from scipy import stats
     >>> real_line = [(-np.inf, np.inf)]
@@ -155,16 +155,16 @@ def differential_generalized_entropy(
     """Return -int w(f) log w(f) dx of a density, nats (paper, equation 7).
 
     Args:
-        log_density: maps x (...) to log f (...), in two dimensions points (..., 2) to (...): any
-            `logpdf` of scipy.
+        log_density: maps x (...), or points (..., 2) in two dimensions, to log f (...), as scipy's
+            `logpdf` does.
         bounds: one or two pairs (low, high); ends may be infinite.
         weighting: a `belib.weighting.Weighting`, or any function of f.
-        reference_volume: v > 0; the entropy is that of f v over x / v, which has no unit.
+        reference_volume: v > 0; the entropy is that of the dimensionless density f v of x / v.
 
-    Returns (value, error): the error is at most 1e-8 max(1, |value|), or 1e-5 in two dimensions.
+    Return (value, error); error <= 1e-8 max(1, |value|), or 1e-5 max(1, |value|) in two dimensions.
 
-    Raises ValueError where the integral is infinite, or cannot be resolved, and where the density
-    does not integrate to 1.
+    Raise ValueError if the integral is infinite or cannot be resolved, and if the density does not
+    integrate to 1.
     """
     check_positive("reference_volume", reference_volume)
     log_v = np.log(reference_volume)
@@ -185,7 +185,7 @@ def differential_shannon_entropy(log_density: LogDensity, bounds: Bounds) -> Int
 def differential_renyi_entropy(log_density: LogDensity, bounds: Bounds, *, q: float) -> Integral:
     """Return Renyi's entropy log(int f^q dx) / (1 - q), nats (paper, section 2), q > 0.
 
-    q = 1 is Shannon's entropy. Raises ValueError as `differential_generalized_entropy` does.
+    q = 1 is Shannon's entropy. Raise ValueError as `differential_generalized_entropy` does.
     """
     check_positive("q", q)
     if q == 1:
@@ -195,7 +195,7 @@ def differential_renyi_entropy(log_density: LogDensity, bounds: Bounds, *, q: fl
         power, error = integrate_density(log_density, bounds, lambda u: np.exp(q * u), label=label)
         return Integral(float(np.log(power) / y), error / abs(y * power))
 
-    def excess(log_f: NDArray) -> NDArray:  # (f^q - f) / (1 - q), without its cancellation
+    def excess(log_f: NDArray) -> NDArray:  # (f^q - f) / (1 - q), without cancellation
         return -np.exp(min(q, 1.0) * log_f) * np.expm1(abs(y) * log_f) / abs(y)
 
     value, error = integrate_density(log_density, bounds, excess, label=label)
@@ -203,7 +203,7 @@ def differential_renyi_entropy(log_density: LogDensity, bounds: Bounds, *, q: fl
 
 
 def _checked_pmf(pmf: ArrayLike, axis: int) -> NDArray[np.float64]:
-    """Return a checked pmf, with a sum of 1 to the last digit of float64."""
+    """Return a checked pmf, normalised to sum to 1 in float64."""
     pmf, axis = real_array("pmf", pmf, finite=False), whole_number("axis", axis, least=-math.inf)
     if not (pmf >= 0).all():
         raise ValueError(f"pmf must be at least 0 everywhere, got {pmf[~(pmf >= 0)].flat[0]}")

@@ -1,9 +1,9 @@
 """Nearest-neighbour distances: the only neighbour search of the package.
 
-Arrays are searched in float64: by a k-d tree up to `TREE_DIMENSIONS` dimensions, by scikit-learn's
-matrix products above, where trees visit nearly every point. Tensors are searched by one batched
-matrix product. Products only select candidates; where the bound of their rounding errors does not
-decide which points are the nearest, differences do.
+Arrays are searched in float64: by a k-d tree up to `TREE_DIMENSIONS` dimensions, and above by
+scikit-learn's matrix products, because trees then visit nearly every point. Tensors are searched by
+one batched matrix product. Products only select candidates. Where their rounding errors leave the
+nearest points undecided, distances are computed from differences.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from threadpoolctl import threadpool_info
 
 from belib.arrays import is_tensor, real_array, whole_number
 
-if TYPE_CHECKING:  # torch takes seconds to import; arrays do not need it
+if TYPE_CHECKING:  # torch takes seconds to import, and arrays do not need it
     from torch import Tensor
 
-TREE_DIMENSIONS = 8  # up to which the tree is the faster search: benchmarks/estimators.py
+TREE_DIMENSIONS = 8  # the tree is faster up to here: benchmarks/estimators.py
 
 METRICS = {"euclidean": 2.0, "chebyshev": np.inf}
 
-_REFINE_BELOW = 1e-2  # share of the squared norms; smaller squares are computed from differences
-_RESOLVED = 1e-150  # share of the largest coordinate; squares of larger distances are in float64
+_REFINE_BELOW = 1e-2  # of the squared norms; smaller squared distances come from differences
+_RESOLVED = 1e-150  # of the largest coordinate; squares of smaller distances underflow float64
 
 
 @overload
@@ -45,19 +45,19 @@ def knn_distances(
     """Return ascending distances from each point to its k nearest, (n, k) or (M, n, k).
 
     Args:
-        x: points: an array (n, d), or a tensor (n, d) or (M, n, d) for M members that are searched
-            separately. Gradients pass through a tensor's distances; that of a distance 0 is 0.
-        k: neighbours, 1 <= k <= n (< n if the point itself is excluded).
+        x: points: an array (n, d), or a tensor (n, d) or (M, n, d). The M members are searched
+            separately. Tensors' distances are differentiable; the gradient of a distance 0 is 0.
+        k: number of neighbours, 1 <= k <= n, or k < n if the point itself is excluded.
         exclude_self: False counts the point itself as its first neighbour, as URLB's APT does.
         metric: "euclidean", or for arrays "chebyshev" (always by the tree).
 
-    The relative error is at most 1e-4 for float32 tensors and 1e-12 for arrays; duplicates are at
-    exactly 0.0. Memory is O(n (k + d)) for arrays and O(n^2) a member for tensors.
+    The relative error is at most 1e-4 for float32 tensors and 1e-12 for arrays; duplicates have the
+    distance 0.0 exactly. Memory is O(n (k + d)) for arrays and O(n^2) a member for tensors.
 
-    Raises ValueError where k does not fit n, for points that are not finite real numbers, and for
-    distances that floats cannot hold, or whose squares float64 cannot. While a CUDA graph is
-    captured nothing is checked: distances are NaN if coordinates are not finite, and the nearest
-    are those of a float32 product, right for distances above 1e-3 of the points' spread.
+    Raise ValueError if k does not fit n, if points are not finite real numbers, and if distances
+    overflow or their squares underflow. Nothing is checked while a CUDA graph is captured: then
+    distances are NaN if coordinates are not finite, and the nearest points are those of a float32
+    product, which are right for distances above 1e-3 of the points' spread.
 
     >>> knn_distances(np.array([[0.0], [1.0], [3.0]]), k=2)
     array([[1., 3.],
@@ -83,7 +83,7 @@ def knn_distances(
 
 
 def _search_array(points: NDArray, k: int, metric: str) -> NDArray[np.float64]:
-    """Return (n, k) distances; the point's own 0 is among them, so that the first is 0."""
+    """Return (n, k) distances; the first is 0, that of the point to itself."""
     scaled, exponent = _scaled(points)
     if metric == "euclidean" and points.shape[1] > TREE_DIMENSIONS:
         distances, index = _search_brute(scaled, k)
@@ -93,7 +93,7 @@ def _search_array(points: NDArray, k: int, metric: str) -> NDArray[np.float64]:
 
 
 def _scaled(points: NDArray) -> tuple[NDArray, int]:
-    """Return points in units 2^exponent of the largest, so that squares do not overflow."""
+    """Return points / 2^exponent, below 1 so that squares do not overflow, and the exponent."""
     exponent = int(np.frexp(np.abs(points).max())[1])
     return np.ldexp(points, -exponent), exponent
 
@@ -101,7 +101,7 @@ def _scaled(points: NDArray) -> tuple[NDArray, int]:
 def _restored(
     points: NDArray, exponent: int, rows: NDArray, distances: NDArray, index: NDArray
 ) -> NDArray[np.float64]:
-    """Return distances (rows, k) in the original units, or refuse those that floats cannot hold."""
+    """Return distances (rows, k) in the original units. Raise ValueError where floats overflow."""
     row, column = np.nonzero(distances < _RESOLVED)
     if (points[rows[row]] != points[index[row, column]]).any():
         raise ValueError(
@@ -117,8 +117,8 @@ def _restored(
 
 
 def _search_tree(points: NDArray, k: int, p: float) -> tuple[NDArray, NDArray]:
-    """Return (n, k) distances and indices by a k-d tree; points in its order are 3 times faster."""
-    order = cKDTree(points, balanced_tree=False, compact_nodes=False).indices
+    """Return (n, k) distances and indices by a k-d tree."""
+    order = cKDTree(points, balanced_tree=False, compact_nodes=False).indices  # 3 times faster
     ordered = points[order]
     shape, tree = (len(points), k), cKDTree(ordered)
     distances, index = np.empty(shape), np.empty(shape, dtype=int)
@@ -136,7 +136,7 @@ def _threads() -> int:
 
 
 def _search_brute(points: NDArray, k: int) -> tuple[NDArray, NDArray]:
-    """Return (n, k) Euclidean distances and indices: candidates by products, then differences."""
+    """Return (n, k) Euclidean distances (from differences) and indices (candidates by products)."""
     from sklearn.neighbors import NearestNeighbors
 
     (n, d), count = points.shape, min(len(points), k + 4)
@@ -148,7 +148,7 @@ def _search_brute(points: NDArray, k: int) -> tuple[NDArray, NDArray]:
     order = np.argsort(squared, axis=1)[:, :k]
     distances = np.sqrt(np.take_along_axis(squared, order, 1))
     index = np.take_along_axis(index, order, 1)
-    # other points are further than the last candidate, up to the products' rounding errors
+    # all other points are further away than the last candidate, up to rounding errors
     norms = np.square(centred).sum(1)
     rounding = 4 * (d + 8) * np.finfo(float).eps * (norms + norms.max())
     bound = np.square(approximate[:, -1]) - rounding
@@ -159,7 +159,7 @@ def _search_brute(points: NDArray, k: int) -> tuple[NDArray, NDArray]:
 
 
 def _by_differences(points: NDArray, rows: NDArray, k: int) -> tuple[NDArray, NDArray]:
-    """Return (rows, k) distances and indices, the point itself first, without products."""
+    """Return (rows, k) distances and indices by differences; the point itself comes first."""
     apart = cdist(points[rows], points)
     apart[np.arange(len(rows)), rows] = -1.0
     index = np.argpartition(apart, k - 1, axis=1)[:, :k]
@@ -189,7 +189,7 @@ def _on_gpu(x: Tensor) -> bool:
 
 
 def _captured(x: Tensor) -> bool:
-    """Return whether a CUDA graph is being captured: nothing may then wait for a number."""
+    """Return whether a CUDA graph is being captured, during which no value may be read."""
     import torch
 
     return x.is_cuda and torch.cuda.is_current_stream_capturing()
@@ -203,10 +203,10 @@ def _nearest(points: Tensor, k: int) -> tuple[Tensor, Tensor]:
     bound, index = lower.topk(min(2 * k, n - 1), largest=False)
     scale = norms[..., None] + norms.gather(1, index.flatten(1)).view_as(bound)
     squared = squared.gather(-1, index)
-    # k points are within `reach` (an upper bound); the others are beyond the last lower bound
+    # k candidates are within `reach`, an upper bound; other points are beyond the last lower bound
     reach = (2 * squared - bound).sort(-1).values[..., k - 1 : k]
     sure = reach.isfinite() & ((reach <= bound[..., -1:]) | (index.shape[-1] == n - 1))
-    # distances of the k nearest candidates from differences; on a CPU only of those that are close
+    # distances of the k nearest from differences; on a CPU only of candidates that are close
     if _on_gpu(points):
         index = index.gather(-1, squared.argsort(-1)[..., :k])
         distances = _norms(points, index)
@@ -215,7 +215,7 @@ def _nearest(points: Tensor, k: int) -> tuple[Tensor, Tensor]:
         distances = _refined(points, squared.clamp_min(0), index, close)
     distances, order = distances.sort(-1)
     distances, index = distances[..., :k], index.gather(-1, order[..., :k])
-    # rows that the bounds do not decide
+    # rows in which the bounds do not decide which points are the nearest
     if not _captured(points) and not sure.all():
         if not points.isfinite().all():
             raise ValueError("x must be finite, got NaN or inf")
@@ -226,10 +226,10 @@ def _nearest(points: Tensor, k: int) -> tuple[Tensor, Tensor]:
 
 
 def _squared_distances(points: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return squared distances (M, n, n), lower bounds of them, and centred squared norms (M, n).
+    """Return squared distances (M, n, n), their lower bounds, and squared centred norms (M, n).
 
-    The bounds allow for the product's rounding errors, 8 standard deviations of a random walk, and
-    for squares that underflow.
+    The bounds allow for the product's rounding errors (8 standard deviations of a random walk) and
+    for underflow.
     """
     import torch
 
@@ -248,20 +248,20 @@ def _squared_distances(points: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _refined(points: Tensor, squared: Tensor, index: Tensor, close: Tensor) -> Tensor:
-    """Return the roots of `squared`, but distances from differences where `close`."""
+    """Return distances: from differences where `close`, else the square roots of `squared`."""
     import torch
 
     distances = squared.sqrt()
     member, row, column = close.nonzero(as_tuple=True)
     difference = points[member, row] - points[member, index[member, row, column]]
-    largest = difference.abs().amax(-1, keepdim=True)  # since squares may underflow
+    largest = difference.abs().amax(-1, keepdim=True)  # squares may underflow
     unit = torch.where(largest > 0, difference / largest, 0.0)
     distances[member, row, column] = unit.square().sum(-1).sqrt() * largest[..., 0]
     return distances
 
 
 def _norms(points: Tensor, index: Tensor) -> Tensor:
-    """Return distances (M, n, k) from differences; their gradient at 0 is 0."""
+    """Return distances (M, n, k) from differences; the gradient of a distance 0 is 0."""
     import torch
 
     columns = [column[..., None].expand_as(points) for column in index.unbind(-1)]
@@ -269,7 +269,7 @@ def _norms(points: Tensor, index: Tensor) -> Tensor:
 
 
 def _undecided(points: Tensor, rows: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """Return distances (rows, k) to others and their indices, by differences in float64."""
+    """Return distances (rows, k) to other points, and indices, by differences in float64."""
     scaled, exponent = _scaled(points.double().cpu().numpy())
     chosen = rows.cpu().numpy()
     distances, index = _by_differences(scaled, chosen, k + 1)

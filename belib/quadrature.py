@@ -1,8 +1,8 @@
 """Integrals of functions of a probability density, given by its logarithm, over a line or a plane.
 
-Rays go out from the density's mode. They are cut where the density passes a given level, at which
-weightings are not smooth, and where it jumps to 0; the pieces, and in the plane the angles, are
-integrated by the double-exponential rule (`scipy.integrate.tanhsinh`).
+Rays start at the density's mode. They are cut where the density crosses a given level, at which
+the weighting is not smooth, and where it jumps to 0. The double-exponential rule
+(`scipy.integrate.tanhsinh`) integrates the pieces and, in a plane, over the angle.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,11 +19,11 @@ Array = NDArray[np.float64]
 LogDensity = Callable[[Array], ArrayLike]
 Bounds = Sequence[tuple[float, float]]
 
-ACCURACY = {1: 1e-8, 2: 1e-5}  # the largest error over max(1, |value|), by dimension
+ACCURACY = {1: 1e-8, 2: 1e-5}  # dimension: the largest error / max(1, |value|)
 
 
 class Integral(NamedTuple):
-    """A value and the estimate of its absolute error; `float` gives the value."""
+    """A value and its estimated absolute error; `float` returns the value."""
 
     value: float
     error: float
@@ -38,13 +38,13 @@ def integrate_density(
     """Return the integral of term(log f(x)) over a box, where f is a probability density.
 
     Args:
-        log_density: maps x (...) to log f (...), in two dimensions points (..., 2) to (...).
+        log_density: maps x (...), or points (..., 2) in two dimensions, to log f (...).
         bounds: one or two pairs (low, high); ends may be infinite.
         term: maps log f to the integrand, elementwise; it need not be smooth at `level`.
-        label: names the integral in messages.
+        label: name of the integral in messages.
 
-    Raises ValueError where f does not integrate to 1, and where the integral is infinite or its
-    error exceeds `ACCURACY`.
+    Raise ValueError if f does not integrate to 1, and if the integral is infinite or its error
+    exceeds `ACCURACY`.
     """
     box = real_array("bounds", bounds, ndim=2, finite=False).T
     if box.shape not in ((2, 1), (2, 2)) or not (box[0] < box[1]).all():
@@ -66,7 +66,7 @@ def integrate_density(
 
 
 class _Rays:
-    """Rays from a density's mode, in units (d,) of its width there, up to a box's sides (d,)."""
+    """Rays from a density's mode to a box's sides, in units (d,) of the width of the peak."""
 
     def __init__(self, log_density: LogDensity, low: Array, high: Array):
         self.log_density, self.d = log_density, len(low)
@@ -81,7 +81,7 @@ class _Rays:
             lambda x: -self.log_f(x), best, method="Nelder-Mead", bounds=sides, options=options
         )
         mode = uphill.x if -uphill.fun > self.log_f(best) else best
-        # the width: where the logarithm has fallen by 1, on the wider side
+        # the width: the distance at which log f has fallen by 1, the larger of both sides
         r = np.logspace(-12, 12, 500)
         step, least = r[:, None] * np.eye(self.d)[:, None], self.log_f(mode) - 1
         fallen = self.log_f(mode + np.stack([step, -step])) < least
@@ -91,7 +91,7 @@ class _Rays:
         self.low, self.high = (low - mode) / unit, (high - mode) / unit
 
     def log_f(self, z: Array) -> Array:
-        """Return log densities (...) of points mode + unit z of the box, z (..., d)."""
+        """Return log densities (...) at the points mode + unit z, for z (..., d)."""
         x = self.mode + self.unit * np.clip(z, self.low, self.high).reshape(-1, self.d)
         value = self.log_density(x if self.d == 2 else x[:, 0])
         value = real_array("log_density", value, finite=False)
@@ -116,7 +116,7 @@ class _Rays:
             sector = scipy.integrate.tanhsinh(function, *ends, **options)
             return sector.integral.sum() * self.unit.prod(), sector.error.sum() * self.unit.prod()
 
-        # beyond each of the box's corners rays end on another side
+        # angles between corners of the box: rays then end on one side
         corners = np.array(list(product(*zip(self.low, self.high, strict=True))))
         angles = np.arctan2(*corners[np.isfinite(corners).all(1)].T[::-1])
         cuts = np.unique([*angles, *np.linspace(-np.pi, np.pi, 5)])
@@ -137,7 +137,7 @@ class _Rays:
             value = term(log_f(r, ray))
             return np.where(value == 0, 0.0, value * r ** (self.d - 1))
 
-        # pieces between a ray's start, its cuts and its end
+        # pieces of the rays between start, cuts and end
         ray, cut = _crossings(log_f, reach, level)
         ray = np.concatenate([ray, np.arange(m), np.arange(m)])
         cut = np.concatenate([cut, np.zeros(m), reach])
@@ -149,7 +149,7 @@ class _Rays:
         return np.bincount(ray, parts.integral, m), np.bincount(ray, parts.error, m)
 
     def check_ends(self, term: Callable, label: str) -> None:
-        """Raise ValueError for tails so heavy that r term(log f) grows with r, and for poles."""
+        """Raise ValueError if r term(log f) grows with r (heavy tails), and for poles."""
         for axis, end in product(range(self.d), (self.low, self.high)):
             z = np.zeros((3, self.d))
             z[:, axis] = np.sign(end[axis]) * np.array([1e50, 1e100, 1e150])
@@ -164,7 +164,7 @@ class _Rays:
 
 
 def _crossings(log_f: Callable, reach: Array, level: float) -> tuple[NDArray, Array]:
-    """Return rays and distances at which log f passes `level`, or jumps to -inf, by bisection."""
+    """Return rays and distances where log f crosses `level` or jumps to -inf, by bisection."""
 
     def state(r: Array, ray: NDArray) -> Array:
         value = log_f(r, ray)
@@ -182,7 +182,7 @@ def _crossings(log_f: Callable, reach: Array, level: float) -> tuple[NDArray, Ar
 
 
 def _candidates(low: float, high: float, count: int) -> Array:
-    """Return points at all distances from 0 and from finite ends, and evenly spaced ones."""
+    """Return points at distances 1e-12 to 1e12 from 0 and finite ends, and evenly spaced ones."""
     ends = [x for x in (0.0, low, high) if np.isfinite(x)]
     scales = np.logspace(-12, 12, count)
     even = np.linspace(low, high, count) if np.isfinite(high - low) else []

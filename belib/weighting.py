@@ -1,8 +1,8 @@
-"""Probability weightings of behavioural economics, which behavioral entropy puts into Shannon's.
+"""Probability weightings w of behavioural economics; behavioral entropy is Shannon's of w(p).
 
-Every weighting works in log space and on [0, inf), because a density may exceed 1. Those that are
-defined for probabilities only are the identity above 1: this is continuous and increasing, and
-k-NN estimators keep a finite mean.
+Weightings are computed in log space, on [0, inf), because a density may exceed 1. A weighting that
+is defined for probabilities only is the identity above 1. This extension is continuous and
+increasing, and k-NN estimates with it have a finite mean.
 """
 
 import math
@@ -23,10 +23,10 @@ def prelec_beta(alpha: float, n_outcomes: float) -> float:
     """Return the beta that makes 1/M a fixed point of Prelec's weighting, (log M)^(1 - alpha).
 
     The uniform pmf over M = `n_outcomes` outcomes then has the entropy log M for every alpha. The
-    paper (section 2) writes beta = exp((1 - alpha) log log M); in RL M is the representation's
-    dimension.
+    paper (section 2) writes beta = exp((1 - alpha) log log M). In RL, M is the dimension of the
+    representation.
 
-    Raises ValueError unless alpha > 0 and M >= 2.
+    Raise ValueError unless alpha > 0 and M >= 2.
 
     >>> beta = prelec_beta(0.5, 512)
     >>> round(512 * float(prelec_weight(1 / 512, alpha=0.5, beta=beta)), 9)
@@ -47,8 +47,8 @@ def prelec_weight(
 ) -> Array:
     """Return w(p) = exp(-beta (-log p)^alpha) (paper, equation 3) for p in [0, inf), of any shape.
 
-    `extension` says what w is above 1, where the formula is not real: see `Prelec`. Raises
-    ValueError for a negative or NaN p and for parameters out of range.
+    `extension` defines w above 1, where the formula is not real: see `Prelec`. Raise ValueError for
+    a negative or NaN p and for parameters out of range.
 
     >>> prelec_weight([0.01, 0.5, 0.99], alpha=0.5).round(3)
     array([0.117, 0.435, 0.905])
@@ -61,7 +61,7 @@ class Weighting(ABC):
 
     @abstractmethod
     def log(self, log_p: ArrayLike) -> Array:
-        """Return log w(p) of log p, also where p itself under- or overflows (d = 512)."""
+        """Return log w(p), given log p. p itself may under- or overflow (d = 512)."""
 
     def __call__(self, p: ArrayLike) -> Array:
         """Return w(p), elementwise. Raise ValueError where p is negative or NaN."""
@@ -76,9 +76,9 @@ class Weighting(ABC):
 class Prelec(Weighting):
     """w(p) = exp(-beta (-log p)^alpha) (Prelec 1998; paper, equation 3).
 
-    alpha is the curvature; beta moves the fixed point. `extension` is w above 1: "identity" is
-    w(p) = p; "odd" is w(1/p) = 1/w(p), which keeps the fixed points p and 1/p, but grows faster
-    than any power for alpha > 1. Raises ValueError for parameters out of range.
+    alpha is the curvature; beta moves the fixed point. `extension` defines w above 1: "identity" is
+    w(p) = p; "odd" is w(1/p) = 1/w(p), which has the fixed points p and 1/p, but grows faster than
+    any power if alpha > 1. Raise ValueError for parameters out of range.
     """
 
     alpha: float
@@ -99,7 +99,7 @@ class Prelec(Weighting):
 
     @property
     def fixed_point(self) -> float:
-        """The p in (0, 1) of w(p) = p; NaN for alpha within 1e-9 of 1: none, all, or rounding."""
+        """The p in (0, 1) with w(p) = p; NaN for alpha within 1e-9 of 1 (no such p, or every p)."""
         if abs(self.alpha - 1) < 1e-9:
             return math.nan
         return math.exp(-(np.float64(self.beta) ** (1 / (1 - self.alpha))))
@@ -109,7 +109,7 @@ class Prelec(Weighting):
 class TverskyKahneman(Weighting):
     """w(p) = p^g / (p^g + (1 - p)^g)^(1/g), g = gamma (Tversky and Kahneman 1992: 0.61 for gains).
 
-    Raises ValueError for gamma below about 0.28, where w is not increasing.
+    Raise ValueError for gamma below about 0.28, where w is not increasing.
     """
 
     gamma: float = 0.61
@@ -117,7 +117,7 @@ class TverskyKahneman(Weighting):
     def __post_init__(self):
         check_positive("gamma", self.gamma)
         g = self.gamma
-        # w' is smallest where the odds (1 - p)/p are (1 - g)/g^2: it has to be positive there
+        # w' is smallest where (1 - p)/p = (1 - g)/g^2, and must be positive at this p
         if g < 1 and (2 - g) * math.log1p(-g) >= (1 - 2 * g) * math.log(g):
             raise ValueError(f"gamma must exceed about 0.2792 for w to increase, got {g}")
 
@@ -149,7 +149,7 @@ class LinearInLogOdds(Weighting):
 class Power(Weighting):
     """w(p) = p^exponent, on all of [0, inf).
 
-    The uniform pmf over M outcomes has not the largest entropy if 1 / (exponent - 1) < log M.
+    If 1 / (exponent - 1) < log M, the uniform pmf over M outcomes does not maximise the entropy.
     """
 
     exponent: float
@@ -170,9 +170,9 @@ class Identity(Weighting):
 
 
 def entropy_term(weighting: Callable, log_p: Array, log_divisor: Array | float = 0.0) -> Array:
-    """Return -w(p) log w(p) / exp(log_divisor), nats, and 0 where w(p) = 0.
+    """Return -w(p) log w(p) / exp(log_divisor), nats, or 0 where w(p) = 0.
 
-    `weighting` is a `Weighting`, or any function of p, which is evaluated outside log space.
+    `weighting` is a `Weighting`, evaluated in log space, or any function of p.
     """
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         if isinstance(weighting, Weighting):

@@ -1,7 +1,7 @@
 """k-nearest-neighbour estimators of densities and entropies from samples, in nats.
 
-They work with u = -log f, so that 512 dimensions neither overflow nor underflow. For many samples
-a k-NN density's u is the true one plus log of a Gamma(k) variable: corrections remove this noise.
+They compute with u = -log f, which neither over- nor underflows in 512 dimensions. For many samples
+a k-NN density's u is the true u plus the log of a Gamma(k) variable; corrections remove this noise.
 """
 
 import math
@@ -24,7 +24,7 @@ Support = tuple[ArrayLike, ArrayLike]
 
 CORRECTIONS, DUPLICATES = (None, "iterated"), ("raise", "jitter", "drop")
 _JITTER = 1e-8  # standard deviations of a column
-_GROUPS, _GROUP_SIZE = 64, 500  # for the standard error: at least, and at most
+_GROUPS, _GROUP_SIZE = 64, 500  # for the standard error: groups, and samples of one at most
 
 
 class Options(TypedDict, total=False):
@@ -45,10 +45,10 @@ class CorrectedOptions(Options, total=False):
 
 @dataclass(frozen=True)
 class EntropyEstimate:
-    """An entropy (nats) estimated from n samples of d dimensions; `float` gives the value.
+    """An entropy (nats) estimated from n samples of d dimensions; `float` returns the value.
 
-    `value` is the mean of `local_values` (n,). `share_above_one` is the share of samples at which
-    the estimated density exceeds 1, where entropies depend on how the weighting is extended.
+    `value` is the mean of `local_values` (n,). `share_above_one` is the share of samples with
+    an estimated density above 1, where entropies depend on the weighting's extension.
     """
 
     value: float
@@ -63,15 +63,15 @@ class EntropyEstimate:
         return self.value
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return all numbers without the samples, for a copy in another process."""
+        """Return all numbers, without the samples, for pickling."""
         return {**vars(self), "standard_error": self.standard_error, "_subsample": None}
 
     @cached_property
     def standard_error(self) -> float:
         """Standard error of the value from disjoint groups of samples; NaN where n < 8 k.
 
-        It does not measure bias, and assumes a variance that falls as 1/n. Local values are
-        dependent: their deviation over root n would be up to 20 % too small.
+        It does not include the bias, and assumes a variance proportional to 1/n. Local values are
+        dependent, so that their standard deviation / sqrt(n) is up to 20 % too small.
         """
         return self._subsample() if self._subsample else math.nan
 
@@ -86,8 +86,8 @@ def generalized_behavioral_entropy_knn(
         weighting: a `belib.weighting.Weighting`, or any function of f.
         options: of `KNNSample`.
 
-    Raises ValueError for samples that are not finite, too few, of a wrong shape, equal, or constant
-    in a column; for parameters out of range; and where the value exceeds float64.
+    Raise ValueError for samples that are not finite, too few, of a wrong shape, equal, or constant
+    in a column; for parameters out of range; and if the value over- or underflows.
     """
     sample = KNNSample(samples, **options)  # u = -log f at each sample, from its neighbours
 
@@ -112,9 +112,9 @@ def behavioral_entropy_knn(
 ) -> EntropyEstimate:
     """Return behavioral entropy with Prelec's weighting (paper, equations 8 and 13).
 
-    On unbounded support estimates for alpha < 1 are far too low at any sample size: most of the
-    integral comes from places where no sample falls (N(0, 1), alpha = 0.2: 23.5, estimated as 3).
-    The entropy of the following density is 1.412 nats (`differential_behavioral_entropy`):
+    For alpha < 1 and unbounded support, estimates are far too low at any sample size: most of the
+    integral comes from tails without samples (N(0, 1), alpha = 0.2: 23.5, estimated as 3). The
+    following density has the entropy 1.412 nats (`differential_behavioral_entropy`):
 
     >>> samples = np.random.default_rng(0).beta(2, 2, size=(10_000, 1))
     >>> estimate = behavioral_entropy_knn(4 * samples, alpha=0.5)
@@ -128,9 +128,9 @@ def behavioral_entropy_knn(
 def naive_behavioral_entropy_knn(
     samples: ArrayLike, *, alpha: float, beta: float = 1.0, **options: Unpack[Options]
 ) -> EntropyEstimate:
-    """Return the mean of -w(f) log w(f), which the paper warns of (equation 11). For teaching.
+    """Return the mean of -w(f) log w(f), a mistake for teaching (paper, equation 11).
 
-    Not divided by f, it estimates the integral of -w(f) log w(f) f: another number, in other units.
+    Without the division by f it estimates the integral of -w(f) log w(f) f, in other units.
     """
     weighting, sample = Prelec(alpha, beta), KNNSample(samples, **options, correction=None)
     return sample.mean(lambda u: entropy_term(weighting, -u))
@@ -140,7 +140,7 @@ def shannon_entropy_knn(samples: ArrayLike, **options: Unpack[CorrectedOptions])
     """Return Shannon's entropy log(n - 1) - psi(k) + mean log(V_d R^d) (Kozachenko, Leonenko 1987).
 
     `correction=None` is the paper's plug-in, log n - log k + mean log(V_d R^d) (equation 10). In
-    many dimensions the balls are wide and estimates too high: by 1 nat for n = 100,000 at d = 24.
+    many dimensions balls are wide and estimates too high: by 1 nat for n = 100,000 at d = 24.
     """
     return KNNSample(samples, **options).mean(lambda u: u)
 
@@ -151,7 +151,7 @@ def renyi_entropy_knn(
     """Return Renyi's entropy of order q, 0 < q < k + 1 (Leonenko, Pronzato and Savani 2008).
 
     log(mean ((n - 1) V_d R^d)^(1 - q) Gamma(k) / Gamma(k + 1 - q)) / (1 - q), and Shannon's entropy
-    at q = 1. Local values are the linear parts, whose mean is the value.
+    at q = 1. Local values are its linearisation, whose mean is the value.
     """
     check_positive("q", q)
     sample, y = KNNSample(samples, **options, correction="iterated"), 1 - q
@@ -168,8 +168,8 @@ def renyi_entropy_knn(
 
 
 def _log_gamma_ratio(k: int, y: float) -> float:
-    """Return y psi(k) + log Gamma(k) - log Gamma(k + y), whose parts cancel near y = 0."""
-    if abs(y) < 1e-4:  # the first terms of its series
+    """Return y psi(k) + log Gamma(k) - log Gamma(k + y), without cancellation near y = 0."""
+    if abs(y) < 1e-4:  # Taylor series
         return -float(polygamma(1, k) * y**2 / 2 + polygamma(2, k) * y**3 / 6)
     return y * digamma(k) + gammaln(k) - gammaln(k + y)
 
@@ -179,7 +179,7 @@ def knn_density(
 ) -> Array:
     """Return k-NN densities at the samples, (n,), or their logarithms (paper, equation 9).
 
-    f(x) = k / (n V_d R_k(x)^d), where R_k is the distance to the k-th neighbour among the others.
+    f(x) = k / (n V_d R_k(x)^d); R_k is the distance to the k-th neighbour, the point excluded.
     """
     log_f = -KNNSample(samples, k=k, correction=None, duplicates=duplicates, seed=seed).u
     if log:
@@ -197,15 +197,15 @@ class KNNSample:
 
     Args:
         k: neighbours, below n.
-        correction: "iterated" removes the noise of the densities to second order, with densities
-            (k, n - 1) (see `twiced`); None is the paper's equation to the letter, (k, n).
-        reference_volume: v > 0; the entropy is that of f v over x / v, which has no unit.
-        support: (low, high) of a box that holds the density; balls then are cubes, cut at its
-            sides. It removes the boundary's bias where the density stays away from 0 at the sides,
-            and does harm elsewhere (Beta(2, 2) in d = 4: twice the error).
-        duplicates: equal samples have no density: "raise", "drop" them, or "jitter" all samples by
-            1e-8 standard deviations, on which the entropy then depends.
-        seed: of the jitter, and of the groups that give the standard error.
+        correction: "iterated" removes the noise of the densities to second order (see `twiced`);
+            None is the paper's equation as printed.
+        reference_volume: v > 0; the entropy is that of the dimensionless density f v of x / v.
+        support: (low, high) of a box that holds the density. Balls become cubes, cut at its sides.
+            This removes the bias at the sides if the density is not near 0 there, and adds error
+            if it is (Beta(2, 2) in d = 4: twice the error).
+        duplicates: equal samples have no density: "raise", "drop" duplicates, or "jitter" all
+            samples by 1e-8 standard deviations, which changes the entropy.
+        seed: of the jitter, and of the groups for the standard error.
     """
 
     samples: InitVar[ArrayLike]
@@ -235,7 +235,7 @@ class KNNSample:
             _, self.u = self._neighbours(self.points)
 
     def _neighbours(self, points: Array) -> tuple[Array, Array]:
-        """Return distances to nearest neighbours, and u, (n,) each."""
+        """Return distances to the nearest neighbours (n,), and u (n,)."""
         metric = "euclidean" if self.support is None else "chebyshev"
         distances = knn_distances(points, k=self.k, metric=metric)
         with np.errstate(divide="ignore"):
@@ -258,7 +258,7 @@ class KNNSample:
         return EntropyEstimate(value, values, n, self.k, d, share, subsample)
 
     def standard_error(self, local: Callable[[Array], Array]) -> float:
-        """Return the root mean variance between groups of random partitions, scaled from m to n."""
+        """Return sqrt(m / n * variance of the value between groups of m samples)."""
         n, random = len(self.points), np.random.default_rng(self.seed)
         m = min(n // 2, _GROUP_SIZE)
         if m < 4 * self.k:
@@ -272,7 +272,7 @@ class KNNSample:
 
 
 def _distinct(points: Array, duplicates: str, seed: int) -> Array:
-    """Return points without duplicates, or all of them jittered."""
+    """Return the points without duplicates, or jittered."""
     distinct = np.unique(points, axis=0)
     if duplicates == "raise":
         equal = f"{len(points) - len(distinct)} duplicates among {len(points)}"
@@ -280,7 +280,7 @@ def _distinct(points: Array, duplicates: str, seed: int) -> Array:
     if duplicates == "drop":
         return distinct
     noise = np.random.default_rng(seed).normal(size=points.shape)
-    unit = np.abs(points).max(0)  # since squares may overflow
+    unit = np.abs(points).max(0)  # squares may overflow
     return points + _JITTER * (points / unit).std(0) * unit * noise
 
 

@@ -1,4 +1,4 @@
-"""The correction of a k-NN estimator for the noise of its densities, by twicing to order 2."""
+"""Correction of k-NN estimators for the noise of their densities: twicing of order 2."""
 
 import math
 from collections.abc import Callable
@@ -8,16 +8,16 @@ from numpy.typing import NDArray
 from scipy.special import digamma, gammaln
 
 Array = NDArray[np.float64]
-_STEP = 0.01  # nats, of the grid that tabulates the correction; halving it changes about 1e-6
+_STEP = 0.01  # grid step of u, in nats; half the step changes results by about 1e-6
 
 
 def twiced(term: Callable[[Array], Array], u: Array, k: int) -> Array:
     """Return phi = sum_{j<=2} (I - K)^j G = 3G - (3K - K^2) G at u, G = term (order-2 twicing).
 
-    K is what the noise of a k-NN density does: (K G)(u) = E G(u + log T - psi(k)), T ~ Gamma(k).
-    The bias of phi is (I - K)^3 G where G's is (K - I) G; both are 0 for G(u) = u, and phi = u.
-    (3K - K^2) G is smooth, so a grid and linear interpolation do; G itself is exact. The products
-    are summed directly, not by FFT: G grows like e^u, and rounding must stay relative.
+    K averages over the noise of a k-NN density: (K G)(u) = E G(u + log T - psi(k)), T ~ Gamma(k).
+    G has the bias (K - I) G, and phi has -(I - K)^3 G. Both are 0 for G(u) = u, and phi = u.
+    (3K - K^2) G is smooth, so it is tabulated and interpolated linearly. The convolution is direct,
+    not by FFT: G grows like e^u, and an FFT's rounding error is relative to its largest value.
     """
     # the noise's density on a grid, and the kernel of 3K - K^2
     centre, log_gamma = digamma(k), gammaln(k)

@@ -20,20 +20,20 @@ from belib.replay import Batch
 from belib.streams import Streams
 
 Metrics = dict[str, Tensor]
-"""Numbers of one update, (M,) each."""
+"""Metrics of one update, (M,) each."""
 
-# torch has no public name for it.
+# torch has no public name for this function.
 _lerp = torch._foreach_lerp_  # pyright: ignore[reportPrivateImportUsage]
 
-_EDGE = 1 - 1e-6  # actions stay inside the open interval (URLB)
+_EDGE = 1 - 1e-6  # largest size of an action, inside (-1, 1) as in URLB
 
 
 class ActorCritic(nn.Module):
-    """M learners in lockstep. A loss is (M,); its sum has the gradients of all members.
+    """M learners in lockstep. Losses are (M,); the gradient of their sum is every member's.
 
     Args:
         obs_dim, action_dim: sizes of the task.
-        configs: one a member, equal but for what an algorithm allows to differ.
+        configs: one a member; they may differ in `MEMBER_FIELDS`.
     """
 
     shared_trunk: bool
@@ -45,7 +45,7 @@ class ActorCritic(nn.Module):
         super().__init__()
         keep_freed_memory()
         self.config = configs[0]
-        self.precision = self.config.precision  # an engine decides what `auto` is
+        self.precision = self.config.precision  # the engine replaces `auto`
         self.streams = Streams([config.seed for config in configs], "agent")
         sizes = (self.streams, obs_dim, action_dim, self.config.hidden_dim)
         self.action_dim = action_dim
@@ -57,17 +57,17 @@ class ActorCritic(nn.Module):
         self.optimizers["critic"] = self.adam(self.critic)
 
     def adam(self, network: nn.Module, learning_rate: float | None = None) -> Adam:
-        """The optimiser of a network, by default with the config's learning rate."""
+        """Return a network's optimiser, by default with the config's learning rate."""
         return Adam(network.parameters(), learning_rate or self.config.learning_rate)
 
     @torch.no_grad()
     def act(self, obs: Tensor, *, explore: bool) -> Tensor:
-        """Observations (M, B, obs_dim) -> actions (M, B, action_dim), on the same device."""
+        """Return actions (M, B, action_dim) at obs (M, B, obs_dim), on the device of obs."""
         with self.products():
             return self.actions(obs.to(self.streams.device), explore=explore).to(obs.device)
 
     def actions(self, obs: Tensor, *, explore: bool) -> Tensor:
-        """The mean action, or with noise to `explore`; on the networks' device."""
+        """Return mean actions, with noise if `explore`, on the networks' device."""
         action = self.actor(obs)
         if explore:
             action += self.config.stddev * self.streams.normal(*action.shape[1:])
@@ -82,11 +82,11 @@ class ActorCritic(nn.Module):
         return metrics
 
     def products(self) -> AbstractContextManager:
-        """A context in which products have the learner's precision."""
+        """Return a context in which products have the learner's precision."""
         return products(self.precision, self.streams.device)
 
     def critic_loss(self, batch: Batch) -> tuple[Tensor, Metrics]:
-        """Both critics' squared errors to r + discount min Q'(s', a'), a' a noisy policy action."""
+        """Return squared errors to the target r + discount min Q'(s', a'), a' a noisy action."""
         with torch.no_grad():  # target value
             next_action = self.noisy_action(batch.next_obs)
             next_value = self.critic_target(batch.next_obs, next_action).amin(0)
@@ -96,24 +96,24 @@ class ActorCritic(nn.Module):
         return loss, {"critic_loss": loss, "value": values.mean((0, -1))}
 
     def actor_loss(self, batch: Batch) -> tuple[Tensor, Metrics]:
-        """-min Q(s, a) with a noisy policy action."""
+        """Return -min Q(s, a), a a noisy policy action."""
         values = self.critic(batch.obs, self.noisy_action(batch.obs)).amin(0)
         loss = -values.mean(-1)
         return loss, {"actor_loss": loss}
 
     def noisy_action(self, obs: Tensor) -> Tensor:
-        """The mean action with clipped noise."""
+        """Return the policy's mean action with clipped noise."""
         return self.smoothed(self.actor(obs))
 
     def smoothed(self, mean: Tensor) -> Tensor:
-        """Mean actions (M, ..., action_dim) with clipped noise; the gradient of the range is 1."""
+        """Return mean actions with clipped noise; the clip to the range is straight-through."""
         noise = self.config.stddev * self.streams.normal(*mean.shape[1:])
         clip = self.config.stddev_clip
         action = mean + noise.clamp(-clip, clip)
         return action + (action.clamp(-_EDGE, _EDGE) - action).detach()
 
     def descend(self, name: str, loss: Tensor, metrics: Metrics) -> Metrics:
-        """Take one Adam step of the named network, and of no other in the loss."""
+        """Take one Adam step of the named network alone; return detached metrics."""
         parameters = getattr(self, name).parameters()
         cast(Adam, self.optimizers[name]).descend(parameters, loss.sum())
         return {key: value.detach() for key, value in metrics.items()}
@@ -127,7 +127,7 @@ class ActorCritic(nn.Module):
 
     @torch.no_grad()
     def clear(self, member: int) -> None:
-        """Set a member's parameters and moments to 0, so that they are finite."""
+        """Set the parameters and moments of a diverged member to 0."""
         moments = (cast(Adam, adam).moments() for adam in self.optimizers.values())
         for tensor in (*self.parameters(), *itertools.chain(*moments)):
             tensor.unflatten(0, (-1, len(self.streams)))[:, member].zero_()

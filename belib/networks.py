@@ -1,7 +1,7 @@
 """Networks with a leading member axis: M networks of one shape, trained in lockstep.
 
-Inputs are (M, B, features) and a layer is one batched matrix product, so one member costs as much
-as an ordinary network. Twin critics are 2 M networks, first the first critics of all members.
+Inputs are (M, B, features) and a layer is one batched matrix product, so that one member costs as
+much as an ordinary network. Twin critics are 2 M networks: all first critics, then all second ones.
 """
 
 import itertools
@@ -15,11 +15,11 @@ from torch.nn import functional
 from belib.streams import Streams
 
 _LOG_STD = (-10, 2)
-"""Range of the log standard deviation of Gaussian policies (ExORL; elsewhere -20 or -5 to 2)."""
+"""Range of the log standard deviation of Gaussian policies, as in ExORL."""
 
 
 class Linear(nn.Module):
-    """M affine maps with orthogonal weights, drawn from the members' streams, and zero biases."""
+    """M affine maps with orthogonal weights (from the members' streams) and zero biases."""
 
     def __init__(self, streams: Streams, in_dim: int, out_dim: int, copies: int = 1):
         super().__init__()
@@ -32,7 +32,7 @@ class Linear(nn.Module):
         self.bias = nn.Parameter(torch.zeros(copies * len(streams), 1, out_dim))
 
     def forward(self, x: Tensor) -> Tensor:
-        """(M, B, in) -> (M, B, out)."""
+        """Map (M, B, in) to (M, B, out)."""
         return torch.baddbmm(self.bias, x, self.weight)
 
 
@@ -46,7 +46,7 @@ class Trunk(nn.Module):
         self.shift = nn.Parameter(torch.zeros(copies * len(streams), 1, out_dim))
 
     def forward(self, x: Tensor) -> Tensor:
-        """(M, B, in) -> (M, B, out), in (-1, 1)."""
+        """Map (M, B, in) to (M, B, out), in (-1, 1)."""
         h = self.linear(x)
         h = functional.layer_norm(h, h.shape[-1:])
         h = torch.addcmul(self.shift.to(h.dtype), h, self.scale.to(h.dtype))
@@ -54,7 +54,7 @@ class Trunk(nn.Module):
 
 
 class Tanh(torch.autograd.Function):
-    """tanh of bfloat16 numbers by way of float32, twice as fast on CPUs as torch's own."""
+    """tanh of bfloat16 numbers through float32: on CPUs twice as fast as torch's."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
@@ -69,7 +69,7 @@ class Tanh(torch.autograd.Function):
 
 
 def mlp(streams: Streams, *dims: int, copies: int = 1) -> nn.Sequential:
-    """Linear layers of the widths `dims` with ReLU between them."""
+    """Return linear layers of the widths `dims` with ReLU between them."""
     layers: list[nn.Module] = []
     for in_dim, out_dim in itertools.pairwise(dims):
         layers += [Linear(streams, in_dim, out_dim, copies), nn.ReLU(inplace=True)]
@@ -77,7 +77,7 @@ def mlp(streams: Streams, *dims: int, copies: int = 1) -> nn.Sequential:
 
 
 class Actor(nn.Module):
-    """obs (M, B, obs_dim) -> mean action (M, B, action_dim), in (-1, 1)."""
+    """Map obs (M, B, obs_dim) to the mean action (M, B, action_dim), in (-1, 1)."""
 
     def __init__(self, streams: Streams, obs_dim: int, action_dim: int, hidden_dim: int):
         super().__init__()
@@ -89,7 +89,7 @@ class Actor(nn.Module):
 
 
 class GaussianActor(nn.Module):
-    """obs (M, B, obs_dim) -> mean and standard deviation (M, B, action_dim) before squashing."""
+    """Map obs (M, B, obs_dim) to mean and standard deviation (M, B, action_dim) before tanh."""
 
     def __init__(self, streams: Streams, obs_dim: int, action_dim: int, hidden_dim: int):
         super().__init__()
@@ -102,10 +102,7 @@ class GaussianActor(nn.Module):
 
 
 class TwinCritic(nn.Module):
-    """obs, action -> the values of two critics, (2, M, B).
-
-    URLB's two critics share their first layer; ExORL's share nothing.
-    """
+    """Map obs and action to the values of two critics, (2, M, B)."""
 
     def __init__(
         self,
@@ -123,17 +120,17 @@ class TwinCritic(nn.Module):
 
     def forward(self, obs: Tensor, action: Tensor) -> Tensor:
         x = torch.cat([obs, action], -1)
-        # one trunk for both critics, or one each
+        # a trunk for both critics, or two trunks
         h = self.trunk(x).repeat(2, 1, 1) if self.shared_trunk else self.trunk(x.repeat(2, 1, 1))
         return self.head(h).float().view(2, *x.shape[:-1])
 
     def of_several(self, obs: Tensor, actions: Tensor) -> Tensor:
-        """Values (2, M, N, B) of N actions (M, N, B, action_dim) at each of (M, B, obs_dim)."""
+        """Return values (2, M, N, B) of actions (M, N, B, action_dim) at obs (M, B, obs_dim)."""
         return torch.stack([self(obs, action) for action in actions.unbind(1)], 2)
 
 
 class RunningRMS(nn.Module):
-    """The root mean square of all numbers so far, one a member."""
+    """The root mean square of all numbers so far, for every member."""
 
     mean_square: Tensor
     count: Tensor
@@ -144,7 +141,7 @@ class RunningRMS(nn.Module):
         self.register_buffer("count", torch.zeros(()))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Add the numbers (M, B) and return them over the new root mean square (0 for 0)."""
+        """Include the numbers (M, B); return them divided by the new root mean square."""
         self.count += x.shape[-1]
         share = x.shape[-1] / self.count
         self.mean_square.lerp_(x.square().mean(-1, keepdim=True), share)
@@ -154,8 +151,8 @@ class RunningRMS(nn.Module):
 class RunningMoments(nn.Module):
     """Mean and variance of all numbers so far, by member and feature (Chan et al. 1979).
 
-    As in URLB it starts from a variance of 1 with the weight of 1e-4 numbers, so that a first batch
-    of equal numbers has a positive variance.
+    As in URLB, the initial variance is 1, with the weight of 1e-4 numbers, so that the variance is
+    positive after a batch of equal numbers.
     """
 
     mean: Tensor
@@ -170,7 +167,7 @@ class RunningMoments(nn.Module):
 
     @torch.no_grad()
     def count_in(self, x: Tensor) -> None:
-        """Add the numbers (M, B, features)."""
+        """Include the numbers (M, B, features)."""
         variance, mean = torch.var_mean(x, 1, correction=0, keepdim=True)
         self.count += x.shape[1]
         share = (x.shape[1] / self.count).float()
@@ -182,16 +179,16 @@ class RunningMoments(nn.Module):
 _ADAM: dict[str, Any] = {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8}
 _ADAM |= {"weight_decay": 0.0, "amsgrad": False, "maximize": False}
 
-# torch has no public name for it.
+# torch has no public name for this function.
 _fused_adam = torch._fused_adam_  # pyright: ignore[reportPrivateImportUsage]
 
 
 class Adam(nn.Module):
     """Adam (Kingma and Ba 2015, default betas and epsilon) of all parameters in one fused call.
 
-    It acts on each number alone, so members stay apart. `torch.optim.Adam` computes the same and
-    is slower on networks this small. Moments and the number of steps are buffers, so checkpoints
-    hold them and `to` moves them.
+    Adam is elementwise, so members do not interact. `torch.optim.Adam` computes the same and is
+    slower on small networks. Moments and the number of steps are buffers, which checkpoints hold
+    and `to` moves.
     """
 
     def __init__(self, parameters: Iterable[nn.Parameter], learning_rate: float):
@@ -203,14 +200,14 @@ class Adam(nn.Module):
             self.register_buffer(f"square_{index}", torch.zeros_like(parameter))
 
     def moments(self) -> list[Tensor]:
-        """Return mean and mean square of each parameter's gradients, by turns."""
+        """Return the first and second moment of every parameter, in alternation."""
         return list(self.buffers())[1:]
 
     @torch.no_grad()
     def descend(self, parameters: Iterable[nn.Parameter], loss: Tensor) -> None:
-        """Take a step down the gradient of a scalar loss with respect to `parameters` alone.
+        """Take a step down the gradient of a scalar loss with respect to `parameters`.
 
-        Steps are counted on the parameters' device, so that nothing waits for the count.
+        The step count is on the parameters' device, so that reading it never synchronises.
         """
         weights: list[Tensor] = list(parameters)
         with torch.enable_grad():

@@ -1,9 +1,9 @@
 """Replay memory: preallocated rows, from which one gather takes n-step transitions.
 
-A row is that of an episode file: the observation, the action that led to it, the rewards for
-reaching it, the discount; row 0 of an episode has no action. A transition that starts at row t is
+Rows are those of episode files: an observation, the action that led to it, the rewards for reaching
+it, the discount. Row 0 of an episode has no action. The transition that starts at row t is
 (obs[t], action[t+1], reward[t+1..t+n], discount[t+1..t+n], obs[t+n]), all in one episode.
-Rows are on the networks' device. Starts of transitions are kept and drawn on the CPU.
+Rows are on the networks' device. Starts of transitions are stored and drawn on the CPU.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from torch import Tensor
 from belib.streams import Streams
 
 _MOST_WAITING = 4096
-"""Rows that wait to be copied together, which is faster than one by one."""
+"""Rows that are collected before they are copied together, which is faster."""
 
 
 class Batch(NamedTuple):
@@ -27,16 +27,16 @@ class Batch(NamedTuple):
     action: Tensor
     """(M, B, action_dim)."""
     reward: Tensor
-    """(M, B): the sum of n rewards, each multiplied by gamma and the discounts before it."""
+    """(M, B): the sum of n discounted rewards."""
     discount: Tensor
-    """(M, B): gamma^n times the n discounts."""
+    """(M, B): gamma^n times the product of n discounts."""
     next_obs: Tensor
     """(M, B, obs_dim): n steps later."""
     path: Tensor | None = None
-    """(M, B, n + 1, obs_dim): all states from obs to next_obs; `Replay` gives it."""
+    """(M, B, n + 1, obs_dim): all states from obs to next_obs, in a batch from `Replay`."""
 
     def states(self) -> Tensor:
-        """The path of a batch from `Replay`."""
+        """Return the path of a batch from `Replay`."""
         assert self.path is not None, "this batch has no path: it is not from a replay memory"
         return self.path
 
@@ -45,11 +45,11 @@ class Replay:
     """The last `capacity` rows of each of S sources (a collecting member, a dataset).
 
     Args:
-        sources: S separate memories.
-        capacity: rows of a source; the oldest are overwritten.
+        sources: number S of separate memories.
+        capacity: rows of a source; new rows overwrite the oldest.
         n_step, discount: steps of a transition, gamma.
-        rewards: R reward columns (tasks).
-        members: each member's (source, reward column); by default one member a source.
+        rewards: number of reward columns (tasks).
+        members: (source, reward column) of every member; by default one member a source.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Replay:
         self.obs_dim = obs_dim
         self._split = (obs_dim, action_dim, rewards, 1)
         self._rows = torch.zeros(sources * capacity, sum(self._split))
-        self._waiting: list[tuple[np.ndarray, np.ndarray]] = []  # places and rows, on the CPU
+        self._waiting: list[tuple[np.ndarray, np.ndarray]] = []  # indices and rows, on the CPU
         self._number_waiting = 0
         self._starts = np.zeros((sources, capacity), np.int64)  # a ring of valid starts, in order
         self._first = np.zeros(sources, np.int64)
@@ -83,14 +83,14 @@ class Replay:
         self._ahead = torch.arange(n_step + 1)
 
     def to(self, device: torch.device) -> None:
-        """Keep the rows on another device."""
+        """Move the rows to another device."""
         for name in ("_rows", "_begin", "_column", "_ahead"):
             setattr(self, name, getattr(self, name).to(device))
 
     def add(self, source: int, *columns: np.ndarray, first: bool) -> None:
-        """Append consecutive rows of one episode, from its beginning if `first`.
+        """Append consecutive rows of one episode; `first` says that they begin it.
 
-        `columns` are obs, action, reward and discount: (rows, ...), or one row without that axis.
+        `columns` are obs, action, reward and discount, (rows, ...), or (...) for one row.
         """
         block = np.concatenate([np.atleast_2d(part).astype(np.float32) for part in columns], -1)
         if first:
@@ -99,7 +99,7 @@ class Replay:
             self._append(source, block[begin : begin + self.capacity])
 
     def add_episode(self, source: int, episode: dict[str, np.ndarray]) -> None:
-        """Append an episode's arrays, as its file has them."""
+        """Append the arrays of an episode file."""
         keys = ("observation", "action", "reward", "discount")
         self.add(source, *(episode[key] for key in keys), first=True)
 
@@ -113,12 +113,12 @@ class Replay:
         n, written = len(block), self._written[source]
         self._forget_before(source, written + n - self.capacity)
         position = (written + np.arange(n)) % self.capacity
-        # rows that wait never overwrite each other
+        # write before waiting rows would overwrite each other
         if self._number_waiting + n > min(self.capacity, _MOST_WAITING):
             self._write()
         self._waiting.append((source * self.capacity + position, block))
         self._number_waiting += n
-        # a start is valid from n_step rows later until its own row is overwritten
+        # a start is valid once n_step rows follow it, until its row is overwritten
         length = self._length[source]
         new = written - length + np.arange(max(length, self.n_step), length + n) - self.n_step
         held = self._first[source] + self.count[source]
@@ -128,14 +128,14 @@ class Replay:
         self._length[source] += n
 
     def _forget_before(self, source: int, row: int) -> None:
-        """Drop the starts whose own row is overwritten."""
+        """Drop the starts before a row, which are overwritten."""
         starts, capacity = self._starts[source], self.capacity
         while self.count[source] and starts[self._first[source] % capacity] < row:
             self._first[source] += 1
             self.count[source] -= 1
 
     def _write(self) -> None:
-        """Copy the waiting rows to their places."""
+        """Copy the waiting rows into the memory."""
         if not self._waiting:
             return
         places, rows = (np.concatenate(part) for part in zip(*self._waiting, strict=True))
@@ -144,11 +144,11 @@ class Replay:
         self._waiting, self._number_waiting = [], 0
 
     def sample(self, batch_size: int, streams: Streams) -> Batch:
-        """Draw uniformly over each member's valid starts. Raise ValueError if a source has none."""
+        """Return transitions at uniformly drawn starts; ValueError if a source has none."""
         return self.transitions(to_device(self.draw(batch_size, streams), self._rows.device))
 
     def draw(self, batch_size: int, streams: Streams) -> Tensor:
-        """Draw the starts (M, B) of transitions, for `transitions`."""
+        """Return uniformly drawn starts (M, B), for `transitions`."""
         counts = self.count[self._source]
         if not counts.all():
             raise ValueError(f"no episode has {self.n_step} steps yet: nothing to sample from")
@@ -158,7 +158,7 @@ class Replay:
         return torch.from_numpy(self._starts[self._source[:, None], ring])
 
     def transitions(self, start: Tensor) -> Batch:
-        """The batch of transitions at starts (M, B)."""
+        """Return the batch of transitions at starts (M, B)."""
         places = (start[..., None] + self._ahead) % self.capacity + self._begin  # (M, B, n + 1)
         gathered = self._rows.index_select(0, places.flatten()).view(*places.shape, -1)
         obs, action, reward, discount = gathered.split(self._split, -1)
@@ -171,5 +171,5 @@ class Replay:
 
 
 def to_device(x: Tensor, device: torch.device) -> Tensor:
-    """A CPU tensor on a device. A copy from pinned memory to a GPU does not wait."""
+    """Return a CPU tensor on a device; copies to a GPU are asynchronous."""
     return x if device.type == "cpu" else x.pin_memory().to(device, non_blocking=True)

@@ -1,9 +1,9 @@
-"""Intrinsic rewards: what an exploring agent is paid, as functions of neighbour distances.
+"""Intrinsic rewards of exploring agents, as functions of neighbour distances.
 
-`distance` is R >= 0 of any shape: a tensor, an array or what numpy makes one of. In APT it is the
-mean distance to the k nearest neighbours in representation space. The reward has its shape, kind
-and precision (at least float32), and is NaN where R is. Masked, negative or complex arrays raise
-ValueError. Of tensors only the type is checked.
+`distance` is R >= 0, a tensor or an array (or a list, a number) of any shape. In APT it is the mean
+distance to the k nearest neighbours in representation space. The reward has the same shape, type
+and precision (at least float32), and is NaN where R is NaN. Masked, negative or complex arrays
+raise ValueError. Of tensors only the data type is checked.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from scipy.optimize import brentq
 from belib.arrays import check_positive, floats, is_tensor
 from belib.weighting import prelec_beta
 
-if TYPE_CHECKING:  # torch takes seconds to import, and arrays can do without it
+if TYPE_CHECKING:  # torch takes seconds to import, and arrays do not need it
     from torch import Tensor
 
 Distance = TypeVar("Distance", "Tensor", NDArray[Any], float)
 
 
 def shannon_reward(distance: Distance) -> Distance:
-    """log(1 + R): APT's particle entropy (Liu and Abbeel 2021; Yarats et al. 2021).
+    """Return log(1 + R), APT's particle entropy (Liu and Abbeel 2021; Yarats et al. 2021).
 
     >>> shannon_reward(np.array([0.0, 1.0, 10.0])).round(3)
     array([0.   , 0.693, 2.398])
@@ -39,12 +39,12 @@ def shannon_reward(distance: Distance) -> Distance:
 
 
 def renyi_reward(distance: Distance, *, q: float, literal: bool = False) -> Distance:
-    """The q-logarithm of 1 + R, ((1 + R)^(1 - q) - 1) / (1 - q), for Renyi entropy of order q > 0.
+    """Return ((1 + R)^(1 - q) - 1) / (1 - q), the q-logarithm of 1 + R: Renyi's reward, q > 0.
 
-    It grows with R for every q, is 0 at R = 0, and tends to the Shannon reward as q -> 1.
+    It increases with R, is 0 at R = 0, and tends to the Shannon reward as q -> 1.
 
-    `literal` is the published k-NN form R^(1 - q) (RISE, Yuan et al. 2022, for 0 < q < 1). It lacks
-    the sign of 1 / (1 - q): for q > 1 it falls with R, from inf at R = 0.
+    `literal` returns the published k-NN form R^(1 - q) (RISE, Yuan et al. 2022, for 0 < q < 1). It
+    lacks the sign of 1 / (1 - q): for q > 1 it decreases with R, from inf at R = 0.
 
     >>> renyi_reward(np.array([0.0, 1.0, 10.0]), q=0.5).round(3)
     array([0.   , 0.828, 4.633])
@@ -58,12 +58,12 @@ def renyi_reward(distance: Distance, *, q: float, literal: bool = False) -> Dist
 
 
 def behavioral_reward(distance: Distance, *, alpha: float, beta: float, c: float = 1.0) -> Distance:
-    """R exp(-beta L^alpha) L^alpha with L = log(R + c): the paper's final reward (`r_final`).
+    """Return R exp(-beta L^alpha) L^alpha, L = log(R + c): the paper's final reward (`r_final`).
 
-    It is 0 at R = 0; so is its gradient if c = 1. At alpha = beta = c = 1 it is R / (1 + R) times
-    the Shannon reward. For alpha > 1 it falls beyond a peak.
+    At R = 0 the reward is 0, and its gradient too if c = 1. At alpha = beta = c = 1 the reward is
+    R / (1 + R) times the Shannon reward. For alpha > 1 it has a peak: see `peak_distance`.
 
-    Raises ValueError for c < 1, and unless alpha and beta are positive.
+    Raise ValueError for c < 1, and unless alpha and beta are positive.
 
     >>> from belib.weighting import prelec_beta
     >>> distance = np.array([0.0, 1.0, 10.0])
@@ -80,15 +80,15 @@ def behavioral_reward(distance: Distance, *, alpha: float, beta: float, c: float
     xp, distance = _library(distance)
     log = xp.log1p(distance) if c == 1 else xp.log(distance + c)
     zero = log == 0
-    # The inner `where` keeps 0^(alpha - 1) out of the gradient, in which 0 * inf would be NaN.
+    # the inner `where` avoids 0^(alpha - 1) = inf in the gradient, since 0 * inf is NaN
     power = xp.where(zero, 1.0, log) ** alpha
     return distance * xp.where(zero, 0.0, power * xp.exp(-beta * power))
 
 
 def peak_distance(*, alpha: float, beta: float) -> float:
-    """The distance beyond which `behavioral_reward` (c = 1) falls; inf for alpha <= 1.
+    """Return the R at which `behavioral_reward` (c = 1) is largest; inf for alpha <= 1.
 
-    It solves (1 + R) / R L = alpha (beta L^alpha - 1), where the derivative of log reward is 0.
+    The derivative of the log reward is 0 there: (1 + R) / R L = alpha (beta L^alpha - 1).
 
     >>> round(peak_distance(alpha=2.0, beta=0.16), 1)
     92.4
@@ -102,13 +102,13 @@ def peak_distance(*, alpha: float, beta: float) -> float:
         log, power = math.exp(log_l), math.exp(min(alpha * log_l, 700.0))
         return log / -math.expm1(-log) - alpha * (beta * power - 1)
 
-    largest = math.log(700.0)  # where L is the logarithm of the largest float
+    largest = math.log(700.0)  # e^700 is near the largest float
     root = brentq(slope, -690.0, largest) if slope(largest) < 0 else math.inf
     return math.expm1(math.exp(root)) if root < largest else math.inf
 
 
 class SignedLog(NamedTuple, Generic[Distance]):
-    """A number sign * exp(log), as in `numpy.linalg.slogdet`, beyond what floats can hold."""
+    """The number sign * exp(log), which may overflow, as in `numpy.linalg.slogdet`."""
 
     sign: Distance
     log: Distance
@@ -117,23 +117,23 @@ class SignedLog(NamedTuple, Generic[Distance]):
 def behavioral_reward_exact(
     distance: Distance, *, alpha: float, beta: float, k: int, n: int, d: int
 ) -> SignedLog[Distance]:
-    """The reward before the paper's simplifications: a state's summand of its entropy estimate.
+    """Return a state's term of the entropy estimate: the reward before the paper simplifies it.
 
     The density at the state is estimated as exp(-u) with u = d log R + D (equation `r_deriv:2`),
-    D = log(n pi^(d/2) / (k Gamma(d/2 + 1))). The summand is beta exp(u - beta u^alpha) u^alpha
+    D = log(n pi^(d/2) / (k Gamma(d/2 + 1))). The term is beta exp(u - beta u^alpha) u^alpha
     (`r_deriv:4`); its mean over a sample is the estimated entropy, in nats. The paper then drops
-    exp(D) and D (`r_deriv:5` and `r_deriv:6`: "negligible"), and sets d = 1 (`r_final`).
+    exp(D) and D as negligible (`r_deriv:5`, `r_deriv:6`), and sets d = 1 (`r_final`).
 
-    Where the density exceeds 1 (u < 0) the weighting is the identity, as in
-    `belib.weighting.Prelec`, and the reward is u for every alpha: Shannon's.
+    Where the density exceeds 1 (u < 0), the weighting is the identity, as in
+    `belib.weighting.Prelec`, and the term is Shannon's, u.
 
     Args:
         distance: R to the k-th neighbour.
-        k, n: number of the neighbour, and of the states among which it is the k-th.
+        k, n: number of the neighbour, number of states.
         d: dimension of the states, or of their representation.
 
-    Returns (sign, log of the size): at d = 512 doubling R may multiply the reward by 1e154.
-    At R = 0 the log is inf and the sign -1.
+    Return (sign, log of the absolute value): at d = 512, doubling R may multiply the reward by
+    1e154. At R = 0 the log is inf and the sign -1.
     """
     for name, value in (("alpha", alpha), ("beta", beta), ("k", k), ("n", n), ("d", d)):
         check_positive(name, value)
@@ -142,13 +142,13 @@ def behavioral_reward_exact(
     with np.errstate(divide="ignore"):
         u = d * xp.log(distance) + (math.log(n / k) + log_volume)
         dense = u <= 0
-        sparse_u = xp.where(dense, 1.0, u)  # for the gradient, as above
+        sparse_u = xp.where(dense, 1.0, u)  # no NaN in the gradient
         size = alpha * xp.log(sparse_u) + sparse_u + math.log(beta) - beta * sparse_u**alpha
         return SignedLog(xp.sign(u), xp.where(dense, xp.log(abs(u)), size))
 
 
 def _library(distance: object) -> tuple[Any, Any]:
-    """Return numpy or torch, whose functions share their names, and the distances as its floats."""
+    """Return the library (numpy or torch), and the distances as its floats."""
     if is_tensor(distance):
         import torch
 
@@ -166,9 +166,9 @@ class Objective(NamedTuple):
     """What a dataset is collected for."""
 
     reward: Callable[[Any], Callable] | None = None
-    """APT's: from a `PretrainConfig` to a function of distances R, tensors of any shape."""
+    """For APT: maps a `PretrainConfig` to the reward, a function of a tensor of distances."""
     parameter: str | None = None
-    """The field, `alpha` or `q`, whose value is part of the dataset's name."""
+    """The field of the config, `alpha` or `q`, whose value is in the dataset's name."""
     agent: str | None = "apt"
     """A key of `belib.agents.AGENTS`; None for uniformly random actions."""
 
@@ -184,12 +184,12 @@ def _renyi(config: Any) -> Callable:
 
 
 def _published_renyi(distance: Any, *, q: float) -> Any:
-    """R^(1 - q), cut below R = 1e-6: for q > 1 it is infinite among duplicates."""
+    """Return R^(1 - q) with R clipped to 1e-6, so that it is finite at R = 0 for q > 1."""
     return renyi_reward(distance.clamp(min=1e-6), q=q, literal=True)
 
 
 OBJECTIVES: ChainMap[str, Objective] = ChainMap(
-    {},  # what this process adds: worker processes do not know it
+    {},  # objectives added in this process; worker processes do not have them
     {
         "behavioral": Objective(_behavioral, parameter="alpha"),
         "renyi": Objective(_renyi, parameter="q"),
@@ -200,23 +200,23 @@ OBJECTIVES: ChainMap[str, Objective] = ChainMap(
         "task": Objective(agent="ddpg"),
     },
 )
-"""All that a dataset can be collected for. A line here makes a new objective."""
+"""The objectives that a dataset can be collected for. A line here adds one."""
 
 
 def outcomes(config: Any, obs_dim: int) -> int:
-    """Return M of Prelec's beta: the dimension in which APT takes distances."""
+    """Return M for Prelec's beta: the dimension of the space of APT's distances."""
     return obs_dim if config.representation == "observation" else config.representation_dim
 
 
 def distance_reward(config: Any, obs_dim: int) -> Callable:
-    """Return the reward of distances that a config's APT agent maximises."""
+    """Return the reward, a function of distances, that a config's APT agent maximises."""
     reward = OBJECTIVES[config.objective].reward
     assert reward, f"{config.objective} has no reward of distances"
     return reward(replace(config, representation_dim=outcomes(config, obs_dim)))
 
 
 def facts(config: Any, obs_dim: int) -> dict[str, float]:
-    """Return the numbers in a config's reward of distances, with M as `n_outcomes` beside beta.
+    """Return the parameters of a config's reward; beta comes with its M, `n_outcomes`.
 
     >>> from belib.config import PretrainConfig
     >>> facts(PretrainConfig(alpha=0.5), obs_dim=24)

@@ -11,11 +11,11 @@ from belib.config import PretrainConfig
 from belib.rewards import OBJECTIVES
 
 AGENTS = {"apt": APT, "rnd": RND, "smm": SMM, "ddpg": DDPG}
-"""The agents that an entry of `rewards.OBJECTIVES` can name."""
+"""The agents of `rewards.OBJECTIVES`, by name."""
 
 
 def agent_of(objective: str) -> type[DDPG] | None:
-    """Return the class that collects for an objective; None for uniformly random actions."""
+    """Return the agent class of an objective; None for uniformly random actions."""
     name = OBJECTIVES[objective].agent
     return AGENTS[name] if name else None
 
@@ -23,10 +23,10 @@ def agent_of(objective: str) -> type[DDPG] | None:
 def side_by_side(
     scale: str, objective: str, compare: Sequence[str], *, task: str = "", **fields: Any
 ) -> list[PretrainConfig]:
-    """Return a config of each objective, without repetitions, with random actions as the last.
+    """Return configs of `objective` and those to compare, without repetitions; random is the last.
 
-    `task` is what the objective "task" learns; `fields` of `PretrainConfig` are those of all.
-    Raises TypeError and ValueError as `PretrainConfig` does.
+    `task` is the task of the objective "task". All configs have the `fields` of `PretrainConfig`.
+    Raise TypeError and ValueError as `PretrainConfig` does.
     """
     names = [name for name in dict.fromkeys([objective, *compare]) if name != "random"] + ["random"]
     tasks = {name: task for name in names if name == "task" or "task" not in names}

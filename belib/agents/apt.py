@@ -1,14 +1,13 @@
-"""Active pre-training (Liu and Abbeel 2021) as URLB's `icm_apt` has it, for rewards of distances.
+"""Active pre-training (Liu and Abbeel 2021), as URLB's `icm_apt`, for rewards of `belib.rewards`.
 
-The reward of state s_t is a function of the mean distance to its k nearest neighbours among the
-states of its batch (`belib.rewards`). Conventions: `belib.agents.ddpg`. Distances are taken in one
-of three representations:
+The reward of a state is a function of the mean distance to its k nearest neighbours in the batch.
+Distances are between representations. Conventions: `belib.agents.ddpg`.
 
 | `representation` | a state is represented by | source |
 |---|---|---|
-| "learnt" | the trunk of a curiosity module, which learns meanwhile | the paper |
+| "learnt" | the trunk of a curiosity module, trained with the agent | the paper |
 | "random" | such a trunk with random weights, never trained | Seo et al. 2021 |
-| "observation" | its sensors over their standard deviations so far | ours |
+| "observation" | its sensors divided by their standard deviations so far | ours |
 """
 
 from collections.abc import Sequence
@@ -26,7 +25,7 @@ from belib.rewards import distance_reward
 from belib.streams import Streams
 
 _LEAST_VARIANCE = 1e-5
-"""Added to a sensor's variance, as in RND, so that a sensor that never moves adds no distance."""
+"""Added to variances, as in RND, so that a constant sensor adds nothing to distances."""
 
 
 class APT(Explorer):
@@ -56,14 +55,14 @@ class APT(Explorer):
         return self.descend("icm", loss, {"icm_loss": loss})
 
     def represent(self, obs: Tensor) -> Tensor:
-        """States (M, B, obs_dim) -> representations (M, B, dimension)."""
+        """Return representations (M, B, dimension) of states (M, B, obs_dim)."""
         if self.kind == "observation":
             return obs / (self.seen.variance + _LEAST_VARIANCE).sqrt()
         trunk = self.icm.trunk if self.kind == "learnt" else self.trunk
         return trunk(obs).float()
 
     def intrinsic_reward(self, obs: Tensor) -> tuple[Tensor, Metrics]:
-        """Each member's reward of the mean distance to its k nearest neighbours."""
+        """Return the reward of the mean distance to the k nearest neighbours."""
         representation = self.represent(obs)
         exclude_self = self.config.convention == "corrected"
         nearest = knn_distances(representation, k=self.config.k, exclude_self=exclude_self)
@@ -85,9 +84,9 @@ class ICM(nn.Module):
         self.inverse_net = mlp(streams, 2 * dim, hidden_dim, action_dim)
 
     def forward(self, obs: Tensor, action: Tensor, next_obs: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean Euclidean errors, (M,) each, of the next representation and of the action.
+        """Return the mean errors (M,) of the predicted representation and of the inferred action.
 
-        As in URLB they are norms, not squares, with gradients through both representations.
+        As in URLB, they are norms, not squares, with gradients through both representations.
         """
         now, later = self.trunk(obs), self.trunk(next_obs)
         predicted = self.forward_net(torch.cat([now, action.to(now.dtype)], -1)).float()

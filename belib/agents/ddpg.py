@@ -1,18 +1,18 @@
-"""DDPG as URLB has it, and two hooks that make an exploring agent of it.
+"""DDPG as in URLB, and an exploring agent with two hooks.
 
-URLB's code differs from the papers that it implements. `convention` chooses between them; "urlb" is
-what the paper ran, as far as its text and URLB's code determine it.
+URLB's code differs from the papers that it implements. `convention` chooses between the two; the
+paper ran "urlb", as far as its text and URLB's code tell.
 
 | | "urlb" (the default) | "corrected" |
 |---|---|---|
 | n-step return | r(s_t) alone | r(s_t) + ... + gamma^(n-1) r(s_(t+n-1)) |
 | APT, neighbours of a state | itself, at distance 0, and k - 1 others | k others [1] |
-| APT, its curiosity module learns | (s_t, a_t, s_(t+n)) | (s_t, a_t, s_(t+1)) [2] |
+| APT, the curiosity module learns from | (s_t, a_t, s_(t+n)) | (s_t, a_t, s_(t+1)) [2] |
 | RND, observations are scaled by | the batch's mean and variance | those of all batches [3] |
-| SMM, a skill's cross entropy | is added | is subtracted: skills that can be told apart [4] |
-| a terminal's discount of 0 | counts as 1 | is kept |
+| SMM, the cross entropy of the skill | added | subtracted: favours distinguishable skills [4] |
+| a discount of 0 at a terminal state | replaced by 1 | kept |
 | replay holds | finished episodes | all steps so far |
-| a batch is drawn from (ours, under both) | all episodes; URLB: a quarter of them, by turns | |
+| batches are drawn from | all episodes (URLB: from quarters, in turn) | all episodes |
 
 [1] Liu and Abbeel 2021. [2] Pathak et al. 2017. [3] Burda et al. 2019. [4] Lee et al. 2019.
 Episode files keep the environment's own discount under both.
@@ -30,24 +30,24 @@ from belib.replay import Batch
 
 
 class DDPG(ActorCritic):
-    """Learns from the rewards in replay."""
+    """The actor-critic that learns from the rewards in replay."""
 
     shared_trunk = True
 
 
 class Explorer(DDPG):
-    """An agent with an intrinsic reward. Subclasses say what it learns and what a state pays."""
+    """An agent with an intrinsic reward. Subclasses define its representation and reward."""
 
     config: PretrainConfig
     learns_first = True
-    """Whether the representation learns from a batch before its rewards are computed, or after."""
+    """Whether the representation learns from a batch before rewards are computed, or after."""
 
     def __init__(self, obs_dim: int, action_dim: int, configs: Sequence[PretrainConfig]):
         super().__init__(obs_dim, action_dim, configs)
         self.rms = RunningRMS(len(configs)) if self.config.intrinsic_reward_scale == "rms" else None
 
     def update(self, batch: Batch) -> Metrics:
-        """One update: representation, intrinsic reward, critic, actor, target critic."""
+        """Update representation, intrinsic reward, critic, actor and target critic."""
         with self.products():
             metrics = self.update_representation(batch) if self.learns_first else {}
             reward, paid = self.intrinsic_return(batch)
@@ -56,7 +56,7 @@ class Explorer(DDPG):
 
     @torch.no_grad()
     def intrinsic_return(self, batch: Batch) -> tuple[Tensor, Metrics]:
-        """The rewards (M, B) that replace those in replay: n-step returns, by `convention`."""
+        """Return the intrinsic n-step returns (M, B) that replace the rewards in replay."""
         reward, metrics = self.intrinsic_reward(batch.obs)
         metrics = {"intrinsic_reward": reward.mean(-1), **metrics}
         total = self.scaled(reward)
@@ -67,13 +67,13 @@ class Explorer(DDPG):
         return total, metrics
 
     def scaled(self, reward: Tensor) -> Tensor:
-        """The reward as the critic learns it, by `intrinsic_reward_scale`."""
+        """Return the reward, scaled by `intrinsic_reward_scale`."""
         return reward if self.rms is None else self.rms(reward)
 
     def update_representation(self, batch: Batch) -> Metrics:
-        """Hook: train what the intrinsic reward is computed from."""
+        """Hook: train the representation that the intrinsic reward uses; return metrics."""
         raise NotImplementedError
 
     def intrinsic_reward(self, obs: Tensor) -> tuple[Tensor, Metrics]:
-        """Hook: the rewards (M, B) of states (M, B, obs_dim), and what is worth recording."""
+        """Hook: return the rewards (M, B) of states (M, B, obs_dim), and metrics."""
         raise NotImplementedError

@@ -1,7 +1,7 @@
-"""Random network distillation (Burda et al. 2019) as URLB has it.
+"""Random network distillation (Burda et al. 2019) as in URLB.
 
-A predictor learns the output of a fixed random network. A state's reward is the predictor's squared
-error over the running standard deviation of such errors (Burda et al.: of returns). Conventions:
+A predictor learns the output of a fixed random network. The reward is its squared error, divided by
+the running standard deviation of errors (Burda et al.: of returns). Conventions:
 `belib.agents.ddpg`.
 """
 
@@ -40,22 +40,22 @@ class RND(Explorer):
         return self.descend("predictor", loss, {"rnd_loss": loss})
 
     def intrinsic_reward(self, obs: Tensor) -> tuple[Tensor, Metrics]:
-        """The error over the running standard deviation of errors."""
+        """Return the error divided by the running standard deviation of errors."""
         error = self.error(obs)
         self.errors.count_in(error[..., None])
         deviation = self.errors.variance[..., 0].sqrt()
         return error / (deviation + 1e-8), {"representation_scale": deviation[:, 0]}
 
     def error(self, obs: Tensor) -> Tensor:
-        """(M, B): squared differences, averaged over the output."""
-        if not self._targets or self._targets[0] is not obs:  # a batch is met twice
+        """Return the predictor's mean squared error (M, B)."""
+        if not self._targets or self._targets[0] is not obs:  # a batch comes twice
             normal = self.normalised(obs)
             self._targets = obs, normal, self.target(normal).float()
         _, normal, target = self._targets
         return (target - self.predictor(normal).float()).square().mean(-1)
 
     def normalised(self, obs: Tensor) -> Tensor:
-        """Observations scaled to unit variance and clipped."""
+        """Return observations scaled to unit variance and clipped."""
         mean, variance = self.seen.mean, self.seen.variance
         if self.config.convention == "urlb":
             variance, mean = torch.var_mean(obs, 1, correction=0, keepdim=True)

@@ -1,9 +1,9 @@
-"""State marginal matching (Lee et al. 2019) as URLB has it.
+"""State marginal matching (Lee et al. 2019) as in URLB.
 
-Each episode has a skill z, which actor and critic see beside the state. The reward is the
-reconstruction error of a variational autoencoder of (s, z), in place of -log p(s, z), plus log
-(number of skills) and a discriminator's cross entropy. The error sums over unscaled sensors, so the
-largest decide it. The target distribution is uniform. Conventions: `belib.agents.ddpg`.
+Every episode has a skill z, an input of actor and critic beside the state. The reward is the sum of
+a variational autoencoder's reconstruction error of (s, z), which stands for -log p(s, z), of log
+(number of skills), and of a discriminator's cross entropy. Sensors are not scaled, so large ones
+dominate the error. The target distribution is uniform. Conventions: `belib.agents.ddpg`.
 """
 
 import math
@@ -19,7 +19,7 @@ from belib.networks import mlp
 from belib.replay import Batch
 from belib.streams import Streams
 
-# URLB's autoencoder: widths of hidden layers and code, weight of the code's divergence.
+# URLB's autoencoder: widths of the hidden layers and the code, weight of the KL divergence
 _VAE_HIDDEN, _CODE, _VAE_BETA = 150, 128, 0.5
 
 
@@ -40,7 +40,7 @@ class SMM(Explorer):
         self.optimizers["vae"] = self.adam(self.vae, config.vae_learning_rate)
 
     def update_representation(self, batch: Batch) -> Metrics:
-        """Train the autoencoder on states with their skills, the discriminator to tell skills."""
+        """Train the autoencoder on states and skills, and the discriminator on skills."""
         error, divergence = self.vae(batch.obs, self.streams)
         loss = _VAE_BETA * divergence.mean(-1) + error.mean(-1) / batch.obs.shape[-1]
         metrics = self.descend("vae", loss, {"vae_loss": loss})
@@ -48,14 +48,14 @@ class SMM(Explorer):
         return metrics | self.descend("discriminator", loss, {"discriminator_loss": loss})
 
     def intrinsic_reward(self, obs: Tensor) -> tuple[Tensor, Metrics]:
-        """Reconstruction error + log(skills) + the cross entropy of the skill, or - it."""
+        """Return reconstruction error + log(skills) +- the skill's cross entropy."""
         error, _ = self.vae(obs, self.streams)
         sign = 1 if self.config.convention == "urlb" else -1
         reward = error + math.log(self.config.skill_dim) + sign * self.skill_error(obs)
         return reward, {"representation_scale": error.mean(-1)}
 
     def skill_error(self, obs: Tensor) -> Tensor:
-        """(M, B): cross entropy of the skills given their states."""
+        """Return the discriminator's cross entropy (M, B)."""
         state, skill = obs.split(self.sizes, -1)
         logits = self.discriminator(state).float()
         return -(functional.log_softmax(logits, -1) * skill).sum(-1)
@@ -72,7 +72,7 @@ class VAE(nn.Module):
         self.decoder = mlp(streams, _CODE, _VAE_HIDDEN, _VAE_HIDDEN, dim)
 
     def forward(self, x: Tensor, streams: Streams) -> tuple[Tensor, Tensor]:
-        """Inputs (M, B, dim) -> summed squared reconstruction errors and divergences, (M, B)."""
+        """Return squared reconstruction errors (M, B) of x (M, B, dim), and KL divergences."""
         h = self.encoder(x)
         mean, log_variance = self.mean(h).float(), self.log_variance(h).float()
         noise = streams.normal(*mean.shape[1:])

@@ -1,4 +1,4 @@
-"""Offline learners, as ExORL has them."""
+"""Offline learners as in ExORL."""
 
 from importlib import import_module
 

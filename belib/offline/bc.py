@@ -1,4 +1,4 @@
-"""Behavioral cloning as ExORL has it: maximum likelihood of the data's actions, no critic."""
+"""Behavioral cloning as in ExORL: maximum likelihood of the data's actions."""
 
 from torch import Tensor
 
@@ -17,7 +17,7 @@ class BC(TD3):
             return self.descend("actor", *self.actor_loss(batch))
 
     def actor_loss(self, batch: Batch) -> tuple[Tensor, Metrics]:
-        """-log N(a; mu(s), stddev^2), summed over dimensions."""
+        """Return -log N(a; mu(s), stddev^2), summed over dimensions."""
         log_density = normal_log_density(batch.action, self.actor(batch.obs), self.config.stddev)
         loss = -log_density.sum(-1).mean(-1)
         return loss, {"actor_loss": loss}

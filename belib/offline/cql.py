@@ -1,17 +1,17 @@
-"""CQL (conservative Q-learning, Kumar et al. 2020), as ExORL has it and as it was published.
+"""CQL (conservative Q-learning, Kumar et al. 2020), as in ExORL and as published.
 
-Both are soft actor-critics whose critics are also pushed down at the policy's actions and up at the
-data's. They differ in three points, and `convention` chooses:
+Both are soft actor-critics whose critic loss lowers the values of the policy's actions and raises
+those of the data's actions. They differ in three points; `convention` chooses:
 
                    exorl                                   standard: CQL(H)
-    Gaussian mean  tanh before the squashing tanh, so      as the network says
-                   |a| <= tanh(1) = 0.7616 in evaluation
-    log pi(a | s)  mean over dimensions, whose target      sum over dimensions
-                   entropy is -action_dim all the same
+    Gaussian mean  tanh(output), so the mean action        output of the network
+                   is at most tanh(1) = 0.7616 in size
+    log pi(a | s)  mean over dimensions, but the target    sum over dimensions
+                   entropy is still -action_dim
     soft maximum   log sum exp Q over 3n proposals         log mean (exp Q / density) over 3n
                    and the data's action                   proposals: log integral of exp Q
 
-The published code has log sum for log mean, a constant without gradient. Neither it nor ExORL has
+The published code has log sum instead of log mean, which differs by a constant. Neither code has
 the entropy in its targets; `soft_backup` adds it, as in soft actor-critic.
 """
 
@@ -28,11 +28,11 @@ from belib.offline.gaussian import tanh_normal
 from belib.replay import Batch
 
 Gaussian = tuple[Tensor, Tensor]
-"""Mean and standard deviation before squashing, (M, B, action_dim) each."""
+"""Mean and standard deviation before tanh, (M, B, action_dim) each."""
 
 
 class CQL(ActorCritic):
-    """A critic with a penalty, a stochastic actor, and a temperature that controls its entropy."""
+    """A critic with a penalty, a stochastic actor, and the temperature of its entropy."""
 
     config: OfflineConfig
     shared_trunk = False
@@ -45,7 +45,7 @@ class CQL(ActorCritic):
         self.optimizers["temperature"] = self.adam(self.temperature)
 
     def actions(self, obs: Tensor, *, explore: bool) -> Tensor:
-        """The squashed mean, or a sample to `explore`."""
+        """Return tanh of the mean, or a sample if `explore`."""
         gaussian = self.policy(obs)
         return self.sample(gaussian, 1)[0][:, 0] if explore else gaussian[0].tanh()
 
@@ -55,18 +55,18 @@ class CQL(ActorCritic):
         return metrics | self.descend("temperature", *self.temperature_loss(metrics["log_density"]))
 
     def policy(self, obs: Tensor) -> Gaussian:
-        """The policy's Gaussian at each observation."""
+        """Return the policy's Gaussian at obs."""
         mean, std = self.actor(obs)
         return (mean.tanh() if self.exorl else mean), std
 
     def sample(self, gaussian: Gaussian, n: int) -> tuple[Tensor, Tensor]:
-        """n actions (M, n, B, action_dim) of each Gaussian, and log densities (M, n, B)."""
+        """Return n actions (M, n, B, action_dim) and their log densities (M, n, B)."""
         mean, std = (part.unsqueeze(1) for part in gaussian)
         action, log_density = tanh_normal(mean, std, self.streams.normal(n, *mean.shape[2:]))
         return action, log_density.mean(-1) if self.exorl else log_density.sum(-1)
 
     def critic_loss(self, batch: Batch) -> tuple[Tensor, Metrics]:
-        """Squared errors + `cql_weight` (soft maximum of Q over actions - Q of the data's)."""
+        """Return squared errors + `cql_weight` (soft maximum of Q - Q of the data's actions)."""
         with torch.no_grad():  # target value, and actions for the penalty
             now, later = self.policy(batch.obs), self.policy(batch.next_obs)
             target = self.target(batch, later)
@@ -81,7 +81,7 @@ class CQL(ActorCritic):
         return loss, metrics
 
     def target(self, batch: Batch, later: Gaussian) -> Tensor:
-        """(M, B): r + discount min Q'(s', a'), a' a sample of the policy at s'."""
+        """Return r + discount min Q'(s', a'), (M, B), a' a sample of the policy at s'."""
         action, log_density = self.sample(later, 1)
         value = self.critic_target(batch.next_obs, action[:, 0]).amin(0)
         if self.config.soft_backup:
@@ -89,7 +89,7 @@ class CQL(ActorCritic):
         return batch.reward + batch.discount * value
 
     def proposals(self, now: Gaussian, later: Gaussian) -> tuple[Tensor, Tensor]:
-        """Actions (M, 3n, B, action_dim), log densities (M, 3n, B): uniform, pi(s), pi(s')."""
+        """Return n actions each, uniform, of pi(s) and of pi(s'), and log densities (M, 3n, B)."""
         n = self.config.num_action_samples
         uniform = self.streams.uniform(n, *now[0].shape[1:])
         density = torch.full_like(uniform[..., 0], -self.action_dim * math.log(2))
@@ -98,14 +98,14 @@ class CQL(ActorCritic):
         return torch.cat(actions, 1), torch.cat(densities, 1)
 
     def soft_maximum(self, values: Tensor, log_density: Tensor) -> Tensor:
-        """Values (2, M, 1 + 3n, B), the data's first, and densities (M, 3n, B) -> (2, M, B)."""
+        """Return soft maxima (2, M, B) of values (2, M, 1 + 3n, B), the data's value first."""
         if self.exorl:
             return values.logsumexp(2)
         weighted = values[:, :, 1:] - log_density
         return weighted.logsumexp(2) - math.log(log_density.shape[1])
 
     def actor_loss(self, batch: Batch) -> tuple[Tensor, Metrics]:
-        """temperature log pi(a | s) - min Q(s, a), a a reparametrised sample."""
+        """Return temperature log pi(a | s) - min Q(s, a), a a reparametrised sample."""
         action, log_density = self.sample(self.policy(batch.obs), 1)
         value = self.critic(batch.obs, action[:, 0]).amin(0).mean(-1)
         log_density = log_density[:, 0].mean(-1)
@@ -113,14 +113,14 @@ class CQL(ActorCritic):
         return loss, {"actor_loss": loss, "log_density": log_density}
 
     def temperature_loss(self, log_density: Tensor) -> tuple[Tensor, Metrics]:
-        """Raise the temperature if the entropy, minus `log_density` (M,), is below -action_dim."""
+        """Return a loss that raises the temperature if the entropy is below -action_dim."""
         log_temperature = self.temperature.log[:, 0]
         loss = -log_temperature * (log_density - self.action_dim)
         return loss, {"temperature": log_temperature.exp()}
 
 
 class Temperature(nn.Module):
-    """The weight of the entropy: (M, 1), initially 1."""
+    """The weight of the entropy, (M, 1), initially 1."""
 
     def __init__(self, members: int):
         super().__init__()

@@ -1,8 +1,8 @@
-"""CRR (critic-regularised regression, Wang et al. 2020) as ExORL has it.
+"""CRR (critic-regularised regression, Wang et al. 2020) as in ExORL.
 
-The actor imitates those actions of the data that the critic prefers to the actor's. Unlike in the
-published method, the critic is no distribution of returns, the value of a state is the smaller one
-of the two critics (not of their targets), and exp(A) has no temperature.
+The actor imitates the data's actions that the critic prefers to the actor's. It differs from the
+published method: the critic has no distribution of returns, the value of a state is the smaller of
+the two critics' (not of the target critics'), and exp(A) has no temperature.
 """
 
 import torch
@@ -15,10 +15,10 @@ from belib.replay import Batch
 
 
 class CRR(TD3):
-    """TD3 with an actor that filters the data by advantage."""
+    """TD3 whose actor imitates the data, weighted by advantage."""
 
     def actor_loss(self, batch: Batch) -> tuple[Tensor, Metrics]:
-        """-f(A(s, a)) log N(a; mu(s), stddev^2), summed over dimensions, a from the data."""
+        """Return -f(A(s, a)) log N(a; mu(s), stddev^2) of the data, summed over dimensions."""
         mean = self.actor(batch.obs)
         advantage = self.advantage(batch, mean.detach())
         weight = self.weigh(advantage)
@@ -29,9 +29,9 @@ class CRR(TD3):
 
     @torch.no_grad()
     def advantage(self, batch: Batch, mean: Tensor) -> Tensor:
-        """min Q(s, a) - V(s), V the mean of min Q over `num_value_samples` noisy policy actions.
+        """Return min Q(s, a) - V(s), V the mean of min Q over `num_value_samples` noisy actions.
 
-        `mean` is the policy's action (M, B, action_dim).
+        `mean` is the policy's mean action (M, B, action_dim).
         """
         sampled = self.smoothed(mean.unsqueeze(1).repeat(1, self.config.num_value_samples, 1, 1))
         actions = torch.cat([batch.action.unsqueeze(1), sampled], 1)
@@ -39,7 +39,7 @@ class CRR(TD3):
         return values[:, 0] - values[:, 1:].mean(1)
 
     def weigh(self, advantage: Tensor) -> Tensor:
-        """f: 1[A > 0], exp(A) up to 20, or A itself."""
+        """Return f(A): 1[A > 0], exp(A) up to 20, or A."""
         return {
             "indicator": lambda: (advantage > 0).float(),
             "exp": lambda: advantage.exp().clamp_max(20.0),

@@ -1,7 +1,4 @@
-"""TD3 (Fujimoto et al. 2018) as ExORL has it: every step updates the actor, which has no target.
-
-The losses are those of `belib.actor_critic`; other learners override them.
-"""
+"""TD3 (Fujimoto et al. 2018) as in ExORL: no delayed actor updates, no target actor."""
 
 from belib.actor_critic import ActorCritic
 from belib.config import OfflineConfig

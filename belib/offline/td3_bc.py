@@ -1,7 +1,7 @@
-"""TD3+BC (Fujimoto and Gu 2021) as ExORL has it: TD3 whose actor also imitates the data.
+"""TD3+BC (Fujimoto and Gu 2021) as in ExORL: TD3 whose actor also imitates the data.
 
-Published: states are normalised, the actor is updated every second step, and its value is the first
-critic's at the mean action. Here it is the smaller value at a noisy action.
+The published method normalises states, updates the actor every second step, and takes the first
+critic's value at the mean action. Here it is the smaller value at a noisy action.
 """
 
 from torch import Tensor
@@ -12,10 +12,10 @@ from belib.replay import Batch
 
 
 class TD3BC(TD3):
-    """TD3 with another loss of the actor."""
+    """TD3 with another actor loss."""
 
     def actor_loss(self, batch: Batch) -> tuple[Tensor, Metrics]:
-        """Mean squared distance to the data's actions - weight min Q / mean |min Q|."""
+        """Return the mean squared error of the data's actions - weight min Q / mean |min Q|."""
         mean = self.actor(batch.obs)
         values = self.critic(batch.obs, self.smoothed(mean)).amin(0)
         weight = self.config.td3_bc_weight / values.detach().abs().mean(-1)

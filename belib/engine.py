@@ -1,12 +1,11 @@
-"""One update of all members, from drawing a batch to moving the targets, on a CPU or a GPU.
+"""The engine runs a learner's update on batches from a replay memory, on a CPU or a GPU.
 
-A learner defines the update. The engine makes a step of it that never synchronises with the host:
-transitions and noise are drawn beforehand into memory that stays in place, and metrics are summed
-where they are computed. On a GPU the step is captured in a CUDA graph once and then replayed, which
-saves the time to start its kernels.
+The update never synchronises with the host: transitions and noise are drawn before it into
+fixed memory, and metrics are summed on the device. On a GPU the update is captured once in a CUDA
+graph and then replayed, which saves the time to launch its kernels.
 
-On CPUs products take most of a step, and `torch.compile` was no help: at fifteen members of 256
-units up to 10 % slower in float32, at most 13 % faster in bfloat16, after 15 s of compiling.
+On CPUs matrix products take most of the time, and `torch.compile` does not help: for 15 members of
+256 units it is up to 10 % slower in float32, and at most 13 % faster in bfloat16.
 """
 
 from collections.abc import Callable
@@ -21,7 +20,7 @@ from belib.replay import Replay, to_device
 from belib.streams import Streams, Tape
 
 _WARM_UP = 3
-"""Steps before the capture, in which libraries allocate their memory."""
+"""Steps before the capture, during which libraries allocate memory."""
 
 Step = Callable[[], None]
 
@@ -29,12 +28,12 @@ Step = Callable[[], None]
 class Engine:
     """Updates a learner of M members from a replay memory; moves both to the device.
 
-    An engine decides what `precision: auto` is.
+    It replaces the precision `auto` by the fastest one.
 
     Args:
-        learner, replay: of as many members.
-        batch_size: transitions an update.
-        draws: streams that choose the transitions; the learner has streams for its noise.
+        learner, replay: of equally many members.
+        batch_size: transitions per update.
+        draws: streams that choose transitions; the learner has its own streams for noise.
         device: by default `machine.device()`.
     """
 
@@ -60,7 +59,7 @@ class Engine:
         self._counts = [0] * len(draws)
 
     def step(self) -> None:
-        """Sample and update. On a GPU this returns before the update is done."""
+        """Sample and update. On a GPU the update is asynchronous."""
         drawn = self.replay.draw(self.batch_size, self.draws)
         self._start.copy_(to_device(drawn, self.device))
         self._tape.draw()
@@ -83,16 +82,16 @@ class Engine:
         self._sums.add_(latest)
 
     def _set_metrics(self, names: list[str], latest: Tensor, sums: Tensor) -> None:
-        """Set metrics (number of names, M), of the latest update and summed over updates."""
+        """Set the latest metrics and their sums over updates, (number of names, M)."""
         self._names = names
         self._latest, self._sums = latest.to(self.device), sums.to(self.device)
 
     def latest(self) -> dict[str, Tensor]:
-        """Return the latest update's metrics, each (M,) on the CPU; none before the first."""
+        """Return the latest update's metrics, (M,) on the CPU; empty before the first."""
         return dict(zip(self._names, self._latest.cpu(), strict=True))
 
     def take_means(self, member: int) -> dict[str, float]:
-        """Return a member's mean metrics of the updates since the last call; none without any."""
+        """Return a member's mean metrics over updates since the last call; empty without any."""
         count, self._counts[member] = self._counts[member], 0
         if not count:
             return {}
@@ -101,7 +100,7 @@ class Engine:
         return dict(zip(self._names, means, strict=True))
 
     def state(self) -> dict[str, Any]:
-        """Return draws and metrics, without the learner's state."""
+        """Return the state of draws and metrics, without the learner's."""
         metrics = {"names": self._names, "latest": self._latest, "sums": self._sums}
         return {"draws": self.draws.state_dict(), "metrics": metrics, "counts": self._counts}
 
@@ -127,8 +126,8 @@ def aside(step: Step, device: torch.device) -> None:
 def capture(step: Step, device: torch.device) -> Step:
     """Return a callable that repeats `step`: a captured CUDA graph on a GPU, `step` on a CPU.
 
-    Raises RuntimeError where the step does what no graph can hold: wait for a number, draw, copy
-    from the CPU, choose shapes by numbers.
+    Raise RuntimeError if the step does what no graph can hold: synchronise, draw, copy from the
+    CPU, use shapes that depend on values.
     """
     if device.type == "cpu":
         return step
@@ -138,8 +137,8 @@ def capture(step: Step, device: torch.device) -> Step:
             step()
     except RuntimeError as error:
         raise RuntimeError(
-            "the update cannot be captured in a CUDA graph: it waits for a number, draws, copies "
-            "from the CPU, or has a shape that depends on numbers. With CUDA_VISIBLE_DEVICES= it "
-            f"runs on the CPU meanwhile. CUDA said: {error}"
+            "the update cannot be captured in a CUDA graph: it synchronises, draws, copies from "
+            "the CPU, or has shapes that depend on values. Set CUDA_VISIBLE_DEVICES= to run "
+            f"it on the CPU. CUDA reports: {error}"
         ) from error
     return graph.replay

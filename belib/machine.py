@@ -1,4 +1,4 @@
-"""What a process knows of its machine: device, exactness of products, threads, memory."""
+"""The machine: device, precision of matrix products, threads, memory."""
 
 import ctypes
 import functools
@@ -11,18 +11,18 @@ from pathlib import Path
 
 import torch
 
-_SINGLE_PRECISION = 1e-5  # error of a product, over its largest entry; bfloat16 has 2e-3
+_SINGLE_PRECISION = 1e-5  # largest error of a product / its largest entry; bfloat16: 2e-3
 _BFLOAT16_PRECISION = 2e-2
-_WORTH_ROUNDING = 1.3  # ratio of times from which bfloat16 is chosen
+_WORTH_ROUNDING = 1.3  # least speedup for which bfloat16 is chosen
 
 
 def device() -> torch.device:
-    """Return the GPU, if torch finds one, else the CPU; `CUDA_VISIBLE_DEVICES=` hides a GPU."""
+    """Return the GPU if torch finds one, else the CPU; `CUDA_VISIBLE_DEVICES=` hides GPUs."""
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def processor() -> str:
-    """Return the processor's model, or what the system says of it."""
+    """Return the processor's model, or else its architecture."""
     file = Path("/proc/cpuinfo")
     lines = file.read_text().splitlines() if file.exists() else []
     models = (line.split(":")[1].strip() for line in lines if line.startswith("model name"))
@@ -33,15 +33,15 @@ def processor() -> str:
 def products(precision: str, where: torch.device | str = "cpu") -> Iterator[None]:
     """Compute matrix products on the device `where` in `float32`, `tf32` or `bfloat16`.
 
-    `tf32` rounds factors to 10 binary digits on a GPU and is float32 on a CPU, so that a GPU's run
-    can be continued anywhere. Parameters, gradients and optimisers stay in float32. torch's own
-    settings are left as they were.
+    `tf32` rounds factors to 10 binary digits on a GPU and is float32 on a CPU, so that a CPU can
+    continue a run. Parameters, gradients and optimisers stay in float32. torch's settings are
+    restored at the end.
     """
     kind, before = torch.device(where).type, torch.get_float32_matmul_precision()
     on_gpu = "high" if precision == "tf32" else "highest"
     torch.set_float32_matmul_precision(fastest_float32() if kind == "cpu" else on_gpu)
     try:
-        # Without autocast's cache, which would keep parameters as they were before a step.
+        # no cache: it would return the parameters from before a step
         reduced = {"enabled": precision == "bfloat16", "cache_enabled": False}
         with torch.autocast(kind, torch.bfloat16, **reduced):
             yield
@@ -51,10 +51,10 @@ def products(precision: str, where: torch.device | str = "cpu") -> Iterator[None
 
 @functools.cache
 def fastest_float32() -> str:
-    """Return torch's setting `medium` where products keep single precision with it, or `highest`.
+    """Return torch's setting `medium` if products then keep single precision, else `highest`.
 
-    `medium` uses oneDNN, which is twice as fast as MKL on some machines, and on others (with AMX)
-    rounds factors to bfloat16. So it is tried.
+    `medium` uses oneDNN, which is twice as fast as MKL on some machines, but rounds factors to
+    bfloat16 on machines with AMX. So the error of a product is measured.
     """
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("medium")
@@ -65,10 +65,10 @@ def fastest_float32() -> str:
 
 @functools.cache
 def fastest_precision() -> str:
-    """Return what an engine takes for `precision: auto`, measured once a process in about 50 ms.
+    """Return the precision for `precision: auto`. It is measured once, in about 50 ms.
 
-    `bfloat16` on GPUs that have it, and on CPUs where its products, conversions from float32
-    included, are right to its 8 binary digits and 1.3 times as fast as float32's; else `float32`.
+    This is `bfloat16` on GPUs that have it, and on CPUs where its products, conversions included,
+    are 1.3 times as fast as float32's and right to 8 binary digits; else `float32`.
     """
     if device().type == "cuda":
         computed = torch.cuda.is_bf16_supported(including_emulation=False)
@@ -76,8 +76,8 @@ def fastest_precision() -> str:
     with products("bfloat16"):
         error = _error_of_a_product()
     factor, best = torch.ones(4, 256, 256), {"float32": float("inf"), "bfloat16": float("inf")}
-    with threads(1):  # whose own time does not depend on what else the machine does
-        for attempt in range(10):  # the first prepares kernels and does not count
+    with threads(1):  # a thread's CPU time does not depend on other processes
+        for attempt in range(10):  # the first is a warm-up
             for precision in best:
                 with products(precision):
                     begun = time.thread_time()
@@ -89,7 +89,7 @@ def fastest_precision() -> str:
 
 
 def _error_of_a_product() -> float:
-    """Return a product's largest error with torch's present settings, over its largest entry."""
+    """Return the largest error of a product with torch's settings / its largest entry."""
     one, two = torch.randn(2, 256, 256, generator=torch.Generator().manual_seed(0))
     exact = one.double() @ two.double()
     return float((one @ two - exact).abs().max() / exact.abs().max())
@@ -97,7 +97,7 @@ def _error_of_a_product() -> float:
 
 @contextmanager
 def threads(number: int) -> Iterator[None]:
-    """Let torch use so many threads, and afterwards as many as before."""
+    """Let torch use this number of threads, and restore the number at the end."""
     before = torch.get_num_threads()
     torch.set_num_threads(number)
     try:
@@ -107,16 +107,16 @@ def threads(number: int) -> Iterator[None]:
 
 
 def threads_each(processes: int) -> int:
-    """Return torch's number of threads (`OMP_NUM_THREADS`), divided among processes."""
+    """Return torch's threads (`OMP_NUM_THREADS`) per process, at least 1."""
     return max(1, torch.get_num_threads() // processes)
 
 
 @functools.cache
 def keep_freed_memory() -> None:
-    """Let the process keep the memory of freed arrays below 256 MB, up to 1 GB, for its next ones.
+    """Reuse the memory of freed arrays below 256 MB, up to 1 GB, instead of returning it to Linux.
 
-    A step's temporary arrays otherwise go back to Linux and come again page by page, zeroed, which
-    takes longer than what is computed in them. Without glibc's `mallopt` nothing is changed.
+    Otherwise Linux zeroes new pages for the temporary arrays of every step, which takes longer than
+    the computation. Without glibc's `mallopt` nothing changes.
     """
     set_option = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
     if set_option is not None:

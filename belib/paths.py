@@ -1,4 +1,4 @@
-"""Where things are, and how files are written whole or not at all."""
+"""The project's folders, atomic writes, file locks, the git revision."""
 
 import errno
 import fcntl
@@ -14,26 +14,26 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO
 
 TEMPORARY = ".tmp"
-"""End of the name of a file that is being written; it begins with a dot."""
+"""Suffix of temporary files, whose names begin with a dot."""
 
 _SOURCE = Path(__file__).resolve().parents[1]
 _INSTALLED = not (_SOURCE / "pyproject.toml").exists()
 
 ROOT = Path.cwd() if _INSTALLED else _SOURCE
-"""The project's folder, from which relative paths are taken wherever a notebook runs. Where only
-the package is installed: the folder in which Python started."""
+"""The folder of relative paths, wherever a notebook runs: the repository, or for an installed
+package the folder in which Python started."""
 
 PARAMS = Path(__file__).with_name("params") if _INSTALLED else ROOT / "params"
-"""The YAML files of all scales; a wheel has a copy."""
+"""The folder of the YAML files of all scales; a wheel has a copy."""
 
 
 def resolve(path: str | Path) -> Path:
-    """Return `path`, taken from the project's folder where it is relative."""
+    """Return an absolute path; a relative one is taken from `ROOT`."""
     return ROOT / os.path.expanduser(path)
 
 
 def writable_folder(path: str | Path) -> Path:
-    """Create the folder if needed; raise OSError, which names it, if it cannot be written in."""
+    """Create a folder if needed, and return it. Raise OSError if it is not writable."""
     folder = resolve(path)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -47,9 +47,9 @@ def writable_folder(path: str | Path) -> Path:
 def write_atomic(path: Path, write: Callable[[BinaryIO], object]) -> None:
     """Let `write` fill a temporary file beside `path`, flush it to disk, then rename it to `path`.
 
-    A reader, or a crash at any moment, meets the old content or the new, never a part.
+    Readers, also after a crash, see the old content or the new, never a part.
 
-    Raises OSError that names the file where the disk is full or fails. After any error the old
+    Raise OSError, with the file's name, if the disk is full or fails. After an error the old
     content stays and the temporary file is removed; only a killed process leaves one.
     """
     temporary, before = path.with_name(f".{path.name}{TEMPORARY}"), sys.exception()
@@ -77,9 +77,9 @@ def write_atomic(path: Path, write: Callable[[BinaryIO], object]) -> None:
 
 
 def _disk_error(error: BaseException | None, before: BaseException | None) -> OSError | None:
-    """Return the OSError behind an exception, if any: torch raises RuntimeError because of it.
+    """Return the OSError that caused an exception (torch raises RuntimeError from it), or None.
 
-    `before` was being handled when the write began, so it is not a cause.
+    `before` is an exception that was being handled when the write began; it is not a cause.
     """
     if not isinstance(error, Exception):
         return None
@@ -89,12 +89,12 @@ def _disk_error(error: BaseException | None, before: BaseException | None) -> OS
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write text as `write_atomic` does."""
+    """Write text atomically."""
     write_atomic(path, lambda file: file.write(text.encode()))
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a UTF-8 file, without a byte order mark; ValueError names other files."""
+    """Return a file's text, without a byte order mark; ValueError if it is not UTF-8."""
     try:
         return path.read_text("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -102,7 +102,7 @@ def read_text(path: Path) -> str:
 
 
 def read_json(path: Path, keys: Iterable[str] = ()) -> dict[str, Any]:
-    """Return the object of a JSON file that has the `keys`; ValueError names any other file."""
+    """Return the object in a JSON file; ValueError if it is none or lacks one of the `keys`."""
     text = read_text(path)
     try:
         values = json.loads(text)
@@ -118,13 +118,13 @@ def read_json(path: Path, keys: Iterable[str] = ()) -> dict[str, Any]:
 
 @contextmanager
 def locked(path: Path, *, wait: bool) -> Iterator[IO[str]]:
-    """Hold the lock of a file, which is created, opened for text, and removed at the end.
+    """Create and lock a file, yield it opened for text, and remove it at the end.
 
-    The kernel keeps the lock (flock) and releases it when its holder dies in any way. Network file
-    systems that do not share locks between hosts do not see holders on other hosts.
+    The kernel releases the lock (flock) when its holder dies. Some network file systems do not
+    share locks between hosts: then holders on other hosts are not seen.
 
-    Where the file is locked already, `wait` for its holder to end, or raise BlockingIOError with
-    the file's text.
+    If the file is locked already, `wait` for its holder to end, or raise BlockingIOError with the
+    file's text.
     """
     while True:
         file = open(path, "a+")  # noqa: SIM115
@@ -138,7 +138,7 @@ def locked(path: Path, *, wait: bool) -> Iterator[IO[str]]:
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(file.fileno()), path.stat()):
                 break
-        file.close()  # its last holder has just removed it
+        file.close()  # the last holder has removed this file
     with file:
         try:
             yield file
@@ -147,9 +147,9 @@ def locked(path: Path, *, wait: bool) -> Iterator[IO[str]]:
 
 
 def git_revision() -> str:
-    """Return the commit, 12 digits, `+` where files differ from it; `unknown` without git.
+    """Return the commit (12 digits), with `+` if files differ from it; `unknown` without git.
 
-    Where only the package is installed, return its version, `v0.1.0`.
+    For an installed package return its version, `v0.1.0`.
     """
     if _INSTALLED:
         return f"v{version('belib')}"

@@ -1,6 +1,6 @@
 """A run in folders: its configurations, its lock, its checkpoint, and the loop that advances it.
 
-Members trained in lockstep have a folder each. Their common checkpoint is in the first one's.
+Every member of a lockstep run has a folder. The first one's holds the checkpoint of all.
 """
 
 import os
@@ -24,21 +24,21 @@ Config = PretrainConfig | OfflineConfig
 
 CHECKPOINT = "checkpoint.pt"
 FORMAT = 3
-"""Of checkpoints: a number that grows with each change of what a state holds."""
+"""Version of the checkpoint format; it grows when the content of a state changes."""
 CONFIG = "config.yaml"
 LOCK = ".lock"
 
 CHECKPOINT_SHARE = 0.02
-"""The largest share of a run's time that its checkpoints take."""
+"""The largest share of a run's time that is spent on checkpoints."""
 
-_WORTH_THREADS = 2**15  # numbers in a hidden layer's output, below which a thread is faster alone
+_WORTH_THREADS = 2**15  # below this size of a hidden layer's output one thread is faster
 
-# At a terminal or in a notebook the bar moves; in a log it is one line, at the end.
+# In a log the progress bar is one line, written at the end.
 _IN_LOG = not sys.stderr.isatty() and "ipykernel" not in sys.modules
 
 
 class Work(Protocol):
-    """What a stage gives to the loop. A state has tensors and plain values only."""
+    """The work of a stage, which a run advances. A state holds tensors and plain values only."""
 
     step: int
 
@@ -52,7 +52,7 @@ class Work(Protocol):
 
 
 class InUseError(RuntimeError):
-    """Another process works in a run's folder; the message has its id and host."""
+    """Another process uses a run's folder; the message has its id and host."""
 
 
 def listed(configs: Config | Sequence[Config]) -> list[Any]:
@@ -61,7 +61,7 @@ def listed(configs: Config | Sequence[Config]) -> list[Any]:
 
 
 def check_members(configs: Sequence[Config]) -> None:
-    """Raise ValueError where members of one run differ in other fields than MEMBER_FIELDS."""
+    """Raise ValueError if members of one run differ in fields that are not MEMBER_FIELDS."""
     for config in configs:
         for name in _differing(config, configs[0], ignore=config.MEMBER_FIELDS):
             values = sorted({str(getattr(member, name)) for member in configs})
@@ -69,10 +69,10 @@ def check_members(configs: Sequence[Config]) -> None:
 
 
 def check_folders(folders: Sequence[Path], configs: Sequence[Config]) -> None:
-    """Raise ValueError, with the fields that differ, for folders that another configuration made.
+    """Raise ValueError, with the fields that differ, for folders made with other configurations.
 
-    `num_steps` may differ: a larger one continues the run. `precision: auto` continues a run of any
-    precision, in the precision that it began with.
+    `num_steps` may differ: a larger one continues the run. `precision: auto` continues a run in the
+    precision that it began with.
     """
     if len(set(folders)) < len(folders):
         names = [folder.name for folder in folders]
@@ -92,7 +92,7 @@ def check_folders(folders: Sequence[Path], configs: Sequence[Config]) -> None:
 
 
 def _differing(one: Config, other: Config, *, ignore: Sequence[str]) -> list[str]:
-    """Return the fields in which two configs differ, without those that neither uses."""
+    """Return the fields in which two configs differ and that at least one of them uses."""
     unused = set(one.unused_fields) & set(other.unused_fields)
     names = [item.name for item in fields(one) if item.name not in {*ignore, *unused}]
     return [name for name in names if getattr(one, name) != getattr(other, name)]
@@ -108,14 +108,13 @@ class Run:
     def advance(self, work: Work, *, checkpoint_minutes: float, progress: bool, wait: bool) -> None:
         """Continue `work` from the checkpoint, if there is one, and advance it to `num_steps`.
 
-        A checkpoint is written every `checkpoint_minutes`, less often where that would take more
-        than `CHECKPOINT_SHARE` of the time, and at the end. Other processes are kept out of the
-        folders (see `locked`).
+        A checkpoint is written every `checkpoint_minutes`, or less often if checkpoints would take
+        more than `CHECKPOINT_SHARE` of the time, and at the end. The folders are locked.
         """
         with locked(self.folders, wait=wait), fitting_threads(self.configs):
             state = self.open()
             if state is None:
-                self.save(work)  # without it, a run killed early would not be known as this one
+                self.save(work)  # it marks the folders as this run's from the start
             else:
                 with restoring(self.folders[0]):
                     work.restore(state)
@@ -128,35 +127,35 @@ class Run:
 
     def _advance(self, work: Work, bar: tqdm, interval: float) -> None:
         """Do all steps, with checkpoints at least `interval` seconds apart."""
-        saved = shown = time.monotonic()
+        saved = refreshed = time.monotonic()
         wait = interval
         while work.step < self.configs[0].num_steps:
             work.advance()
             bar.update()
             now = time.monotonic()
-            if now - shown > 2 or work.step == self.configs[0].num_steps:
-                shown = now
+            if now - refreshed > 2 or work.step == self.configs[0].num_steps:
+                refreshed = now
                 bar.set_postfix(work.postfix(), refresh=False)
             if now - saved > wait:
                 wait = max(interval, self.save(work) / CHECKPOINT_SHARE)
                 saved = time.monotonic()
 
     def open(self) -> dict[str, Any] | None:
-        """Write the configs into the folders; return the checkpoint, None where the run begins.
+        """Write the configs into the folders; return the checkpoint, or None for a new run.
 
-        Raises OSError for a folder that cannot be written, ValueError where the run had other
-        members or is beyond the config's `num_steps`.
+        Raise OSError for a folder that is not writable, and ValueError if the run had other members
+        or is beyond the config's `num_steps`.
         """
         state = checkpoint_in(self.folders[0])
-        there = state["members"] if state else "unknown"
+        members = state["members"] if state else "unknown"
         for folder in self.folders:
             tables = (*folder.glob("*/*.npz"), *folder.glob("results.csv"))
             begun = (folder / CONFIG).exists() and any(tables)
-            if there != self.names and (state or begun):
+            if members != self.names and (state or begun):
                 raise ValueError(
                     f"{folder} is part of a run with other members, or its checkpoint was removed "
-                    f"(members there: {there}, here: {self.names}). Continue that run with its "
-                    "own members, or choose another runs_dir"
+                    f"(its members: {members}, got {self.names}). Continue that run with its own "
+                    "members, or choose another runs_dir"
                 )
         num_steps = self.configs[0].num_steps
         if state and state["step"] > num_steps:
@@ -168,7 +167,7 @@ class Run:
         return state
 
     def save(self, work: Work) -> float:
-        """Replace the checkpoint, then the tables; return the seconds that it took."""
+        """Replace the checkpoint, then the tables; return the seconds spent."""
         begun = time.monotonic()
         state = {**work.state(), "members": self.names, "format": FORMAT}
         paths.write_atomic(self.folders[0] / CHECKPOINT, lambda file: torch.save(state, file))
@@ -177,9 +176,9 @@ class Run:
 
 
 def checkpoint_in(folder: Path) -> dict[str, Any] | None:
-    """Return the checkpoint that lies in a folder, None without one.
+    """Return the checkpoint in a folder, or None.
 
-    Raises ValueError that names a file of anything else, and one of another format.
+    Raise ValueError, with the file's name, if it is no checkpoint or has another format.
     """
     file = folder / CHECKPOINT
     if not file.exists():
@@ -202,7 +201,7 @@ def checkpoint_in(folder: Path) -> dict[str, Any] | None:
 
 
 def checkpoints(folders: Sequence[Path]) -> Iterator[dict[str, Any]]:
-    """Yield the checkpoints of the runs that folders beside each other belong to, each once."""
+    """Yield, once, the checkpoint of every run that one of these sibling folders is part of."""
     names = {folder.name for folder in folders}
     for place in sorted(
         {file.parent for f in folders for file in f.parent.glob(f"*/{CHECKPOINT}")}
@@ -214,7 +213,7 @@ def checkpoints(folders: Sequence[Path]) -> Iterator[dict[str, Any]]:
 
 @contextmanager
 def restoring(folder: Path) -> Iterator[None]:
-    """Turn errors of a state that is not this run's into a ValueError that names the checkpoint."""
+    """Turn errors from restoring another run's state into a ValueError with the file's name."""
     try:
         yield
     except (RuntimeError, TypeError, LookupError, AttributeError) as error:
@@ -224,14 +223,14 @@ def restoring(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def locked(folders: Sequence[Path], *, wait: bool = False) -> Iterator[None]:
-    """Keep other processes out of the folders of a run, which are created if needed.
+    """Lock the folders of a run, which are created if needed, against other processes.
 
-    A killed process holds nothing (see `paths.locked`), so that no lock ever has to be removed.
+    Locks end with their process (see `paths.locked`) and never have to be removed.
 
     Args:
         folders: of the run.
-        wait: for a run, here or in another process, that is in one of the folders; otherwise
-            raises InUseError.
+        wait: whether to wait for other runs in these folders, in this process or another, or to
+            raise InUseError.
     """
     with ExitStack() as stack:
         for folder in sorted(set(folders)):
@@ -254,10 +253,10 @@ def locked(folders: Sequence[Path], *, wait: bool = False) -> Iterator[None]:
 
 @contextmanager
 def fitting_threads(configs: Sequence[Config]) -> Iterator[None]:
-    """Use one thread for small networks, torch's own number for others.
+    """Use one thread for small networks, and torch's number of threads for others.
 
-    Where another process is busy, a second thread waits for a core so long that everything takes 5
-    times as long.
+    With several threads on a busy machine, waiting for cores makes small networks 5 times as
+    slow.
     """
     small = len(configs) * configs[0].batch_size * configs[0].hidden_dim < _WORTH_THREADS
     with machine.threads(1 if small else torch.get_num_threads()):

@@ -1,4 +1,4 @@
-"""Random streams: one a member, drawn from the member's own seed, and nothing else."""
+"""Random streams: one per member, which depends on the member's seed alone."""
 
 import zlib
 from collections.abc import Callable, Sequence
@@ -15,25 +15,25 @@ Distribution = Callable[..., Tensor]
 
 
 def derive_seed(seed: int, *purpose: str | int) -> int:
-    """Return a 63-bit seed for one purpose of a run, unrelated to the seeds for other purposes.
+    """Return a 63-bit seed for one purpose of a run, independent of those for other purposes.
 
-    Raises ValueError for a seed that is no whole number from 0 on; it may be of any size.
+    Raise ValueError unless the seed is a whole number of at least 0, of any size.
     """
     seed = whole_number("seed", seed)
-    words = [zlib.crc32(word.encode()) if isinstance(word, str) else word for word in purpose]
-    drawn = np.random.SeedSequence([seed, *words]).generate_state(1, np.uint64)
+    keys = [zlib.crc32(part.encode()) if isinstance(part, str) else part for part in purpose]
+    drawn = np.random.SeedSequence([seed, *keys]).generate_state(1, np.uint64)
     return int(drawn[0] >> np.uint64(1))
 
 
 class Streams(nn.Module):
-    """M independent generators, so that a member draws the same alone or beside others.
+    """M independent generators: a member's draws do not depend on other members.
 
-    The generators and their state are on the CPU. `to` sets the device of `normal` and `uniform`;
-    draws differ between kinds of devices.
+    Generators and their states are on the CPU. `to` sets the device of the draws of `normal` and
+    `uniform`, which differ between CPUs and GPUs.
 
     Args:
-        seeds: one seed a member.
-        purpose: what is drawn (`"agent"`, `"replay"`): streams of one seed must not coincide.
+        seeds: one per member.
+        purpose: use of the draws (`"agent"`, `"replay"`): streams of one seed must not coincide.
     """
 
     def __init__(self, seeds: Sequence[int], purpose: str):
@@ -47,7 +47,7 @@ class Streams(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """The device of the numbers that `normal` and `uniform` return."""
+        """The device of the draws of `normal` and `uniform`."""
         return cast(Tensor, self._place).device
 
     def normal(self, *shape: int) -> Tensor:
@@ -55,11 +55,11 @@ class Streams(nn.Module):
         return self._numbers(Tensor.normal_, shape)
 
     def uniform(self, *shape: int) -> Tensor:
-        """Return uniform numbers in [-1, 1), the range of actions, (M, *shape)."""
+        """Return uniform numbers in [-1, 1), (M, *shape)."""
         return self._numbers(Tensor.uniform_, shape) * 2 - 1
 
     def integers(self, highs: Sequence[int], *shape: int) -> Tensor:
-        """Return integers in [0, high), with a `high` for each member, (M, *shape)."""
+        """Return integers (M, *shape) in [0, high), one `high` per member."""
         pairs = zip(highs, self.generators, strict=True)
         return torch.stack([torch.randint(high, shape, generator=g) for high, g in pairs])
 
@@ -69,7 +69,7 @@ class Streams(nn.Module):
         return self.fill(torch.empty(len(self), *shape, device=self.device), distribution)
 
     def fill(self, numbers: Tensor, distribution: Distribution) -> Tensor:
-        """Fill (M, ...) with new draws; on a GPU, from seeds drawn on the CPU."""
+        """Fill `numbers` (M, ...) with draws; on a GPU, from seeds drawn on the CPU."""
         gpu = None if numbers.device.type == "cpu" else torch.Generator(numbers.device)
         for row, generator in zip(numbers, self.generators, strict=True):
             if gpu is not None:
@@ -88,11 +88,11 @@ class Streams(nn.Module):
 
 
 class Tape:
-    """The numbers of one step, drawn before it into memory that stays in place.
+    """The random numbers of one step, drawn before the step into fixed memory.
 
-    A CUDA graph cannot draw: it reads these numbers. Within `with tape:` streams read from it. The
-    first step records which numbers a step needs. Before each later step, `draw` draws them in the
-    same order, so a step meets the numbers that it would have drawn itself.
+    A CUDA graph cannot draw, so it reads these numbers. Within `with tape:` streams read from the
+    tape. The first step records which numbers it needs. `draw` draws them in the same order before
+    every later step, so that a step has the same numbers with or without a tape.
     """
 
     def __init__(self, streams: Streams):
@@ -106,7 +106,7 @@ class Tape:
             self.streams.fill(numbers, distribution)
 
     def read(self, distribution: Distribution, shape: tuple[int, ...]) -> Tensor:
-        """Return the step's next numbers (M, *shape); RuntimeError where earlier steps differ."""
+        """Return the next numbers (M, *shape); RuntimeError if the first step drew others."""
         if self._position == len(self._recorded):
             numbers = torch.empty(len(self.streams), *shape, device=self.streams.device)
             self._recorded.append((distribution, self.streams.fill(numbers, distribution)))

@@ -1,7 +1,7 @@
-"""What a run is: a flat frozen dataclass for each stage, whose defaults are the paper's tables.
+"""Configurations of runs: a flat frozen dataclass per stage, with defaults from the paper's tables.
 
-YAML files in `params/`, a notebook's parameters cell and Python callers build the same classes. A
-wrong value, type or name is refused when the object is built, before any time is spent.
+YAML files in `params/`, a notebook's parameters cell and Python callers build the same classes.
+Building one raises an error for a wrong value, type or name.
 """
 
 import itertools
@@ -48,21 +48,21 @@ _LISTS = (list, tuple, range, np.ndarray)
 
 @dataclass(frozen=True, kw_only=True)
 class LearnerConfig(Config):
-    """What collection and offline learning share (paper, tables 2 and 3)."""
+    """The fields that collection and offline learning share (paper, tables 2 and 3)."""
 
     domain: str = setting("walker", ANY, "dm_control suite domain", "section 5")
-    seed: int = setting(0, AT_LEAST_ZERO, "all randomness of the member", "ours")
-    scale: str = setting("paper", ANY, "label of the set of sizes, kept with results", "ours")
+    seed: int = setting(0, AT_LEAST_ZERO, "seed of the member's random draws", "ours")
+    scale: str = setting("paper", ANY, "name of the set of sizes, in results", "ours")
     batch_size: int = setting(1024, AT_LEAST_TWO, "transitions a batch", "tables 2, 3; URLB")
     hidden_dim: int = setting(1024, AT_LEAST_ONE, "width of hidden layers", "tables 2, 3", "units")
     learning_rate: float = setting(1e-4, POSITIVE, "Adam's step size", "tables 2, 3")
-    tau: float = setting(0.01, SHARE, "critic target rate, an update", "tables 2, 3")
+    tau: float = setting(0.01, SHARE, "rate of the target critic", "tables 2, 3")
     discount: float = setting(0.99, SHARE, "gamma", "tables 2, 3")
     stddev: float = setting(
         0.2, AT_LEAST_ZERO, "policy noise", "table 2 (not in table 3)", "action"
     )
     stddev_clip: float = setting(0.3, POSITIVE, "noise clip in losses", "tables 2, 3", "action")
-    precision: str = setting("float32", _PRECISION, "of products; auto: the fastest", "ours")
+    precision: str = setting("float32", _PRECISION, "of products; auto: fastest", "ours")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,11 +74,11 @@ class PretrainConfig(LearnerConfig):
         *("objective", "alpha", "q", "renyi_form", "task", "seed"),
     )
 
-    objective: str = setting("behavioral", ANY, "what the intrinsic reward estimates", "section 4")
-    alpha: float = setting(0.5, POSITIVE, "Prelec's alpha, of behavioral", "section 5")
-    q: float = setting(0.5, POSITIVE, "Renyi's order, of renyi", "section 5")
+    objective: str = setting("behavioral", ANY, "what the agent is rewarded for", "section 4")
+    alpha: float = setting(0.5, POSITIVE, "Prelec's alpha (behavioral)", "section 5")
+    q: float = setting(0.5, POSITIVE, "Renyi's order (renyi)", "section 5")
     renyi_form: str = setting("published", _RENYI_FORM, "R^(1-q), or signed", "Yuan et al. 2022")
-    task: str = setting("", ANY, "whose reward the objective task learns online", "section 5")
+    task: str = setting("", ANY, "task to learn, for the objective task", "section 5")
     num_steps: int = setting(500_000, AT_LEAST_ONE, "environment steps", "section 5", "steps")
     random_steps: int = setting(4_000, AT_LEAST_ZERO, "uniform-random first steps", "URLB", "steps")
     update_every: int = setting(2, AT_LEAST_ONE, "steps between updates", "table 2", "steps")
@@ -91,13 +91,13 @@ class PretrainConfig(LearnerConfig):
     convention: str = setting("urlb", _COLLECTION_CONVENTION, "see belib.agents.ddpg", "URLB")
     rnd_obs_clip: float = setting(5.0, POSITIVE, "RND's clip of scaled observations", "table 2")
     skill_dim: int = setting(4, AT_LEAST_TWO, "SMM's skills", "table 2", "skills")
-    discriminator_learning_rate: float = setting(1e-3, POSITIVE, "SMM's, of skills", "table 2")
-    vae_learning_rate: float = setting(1e-2, POSITIVE, "SMM's, of the autoencoder", "table 2")
-    label: str = setting("", _LABEL, "tells datasets of equal objective and seed apart", "ours")
+    discriminator_learning_rate: float = setting(1e-3, POSITIVE, "SMM's discriminator", "table 2")
+    vae_learning_rate: float = setting(1e-2, POSITIVE, "SMM's autoencoder", "table 2")
+    label: str = setting("", _LABEL, "part of the dataset's name", "ours")
 
     def __post_init__(self):
         super().__post_init__()
-        if self.objective not in OBJECTIVES:  # which may have grown since this class was made
+        if self.objective not in OBJECTIVES:  # objectives can be added later
             names = ", ".join(OBJECTIVES)
             raise ValueError(f"objective must be one of {names}, got {self.objective!r}")
         if self.k >= self.batch_size:
@@ -114,7 +114,7 @@ class PretrainConfig(LearnerConfig):
 
     @property
     def unused_fields(self) -> tuple[str, ...]:
-        """Fields that other objectives use."""
+        """Fields that only other objectives use."""
         objective = OBJECTIVES[self.objective]
         unused = [name for name in ("alpha", "q") if name != objective.parameter]
         unused += ["renyi_form"] if self.objective != "renyi" else []
@@ -122,13 +122,13 @@ class PretrainConfig(LearnerConfig):
 
     @property
     def variant(self) -> str:
-        """What else tells datasets of an objective apart: `signed`, `observation-long`, or ""."""
+        """The changed choices in the dataset's name: `signed`, `observation-long`, or ""."""
         names = self.changed("renyi_form", "representation", "label")
         return "-".join(getattr(self, name) for name in names if name not in self.unused_fields)
 
     @property
     def parameter(self) -> float | None:
-        """The objective's own parameter: alpha, q, or None."""
+        """The value of the objective's parameter, alpha or q, or None."""
         name = OBJECTIVES[self.objective].parameter
         return getattr(self, name) if name else None
 
@@ -156,17 +156,17 @@ class OfflineConfig(LearnerConfig):
     algorithm: str = setting("td3", one_of(ALGORITHMS), "learner", "section 5")
     num_steps: int = setting(100_000, AT_LEAST_ONE, "gradient updates", "table 3", "updates")
     eval_every: int = setting(10_000, AT_LEAST_ONE, "between evaluations", "ExORL", "updates")
-    eval_episodes: int = setting(10, AT_LEAST_ONE, "of an evaluation", "ExORL", "episodes")
+    eval_episodes: int = setting(10, AT_LEAST_ONE, "per evaluation", "ExORL", "episodes")
     eval_first: bool = setting(False, ANY, "evaluate before the first update too", "ExORL")
-    # the oldest transitions, in whole episodes
+    # the first transitions of the dataset, in whole episodes
     replay_capacity: int = setting(1_000_000, AT_LEAST_TWO, "learnt from", "ExORL", "transitions")
-    convention: str = setting("exorl", _CQL_CONVENTION, "ExORL's CQL or the published", "ours")
-    cql_weight: float = setting(0.01, AT_LEAST_ZERO, "CQL's penalty over its TD error", "table 3")
-    num_action_samples: int = setting(3, AT_LEAST_ONE, "CQL's, a state and proposal", "table 3")
+    convention: str = setting("exorl", _CQL_CONVENTION, "CQL of ExORL or as published", "ours")
+    cql_weight: float = setting(0.01, AT_LEAST_ZERO, "weight of CQL's penalty", "table 3")
+    num_action_samples: int = setting(3, AT_LEAST_ONE, "CQL's actions per proposal", "table 3")
     soft_backup: bool = setting(False, ANY, "entropy in CQL's targets (ExORL: none)", "ours")
-    num_value_samples: int = setting(10, AT_LEAST_ONE, "CRR's actions in a value", "table 3")
-    crr_weight: str = setting("indicator", _CRR_WEIGHT, "CRR's function of advantages", "table 3")
-    td3_bc_weight: float = setting(2.5, AT_LEAST_ZERO, "TD3+BC's value over imitation", "ExORL")
+    num_value_samples: int = setting(10, AT_LEAST_ONE, "CRR's actions per value", "table 3")
+    crr_weight: str = setting("indicator", _CRR_WEIGHT, "CRR's f of the advantage", "table 3")
+    td3_bc_weight: float = setting(2.5, AT_LEAST_ZERO, "weight of TD3+BC's value", "ExORL")
 
     def __post_init__(self):
         super().__post_init__()
@@ -175,20 +175,20 @@ class OfflineConfig(LearnerConfig):
 
     @property
     def variant(self) -> str:
-        """The algorithm and what is not its default, such as `cql-standard`, in tables and paths.
+        """The algorithm and its changed choices in tables and paths, such as `cql-standard`.
 
-        Numbers (weights, sizes) and the precision are not part of it: runs that differ in them
-        need different `runs_dir`s.
+        Runs that differ in numbers (weights, sizes) or precision have the same variant, and need
+        different `runs_dir`s.
         """
         choices = {"cql": ("convention", "soft_backup"), "crr": ("crr_weight",)}
         names = self.changed(*choices.get(self.algorithm, ()))
-        words = [name if name == "soft_backup" else getattr(self, name) for name in names]
-        return "-".join((self.algorithm, *words))
+        parts = [name if name == "soft_backup" else getattr(self, name) for name in names]
+        return "-".join((self.algorithm, *parts))
 
     def folder(self, runs_dir: str | Path, algorithm: str | None = None) -> Path:
         """Return `<runs_dir>/offline/<domain>/<dataset>/<variant or algorithm>/<task>-s<seed>`."""
-        whole = paths.resolve(runs_dir) / "offline" / self.domain / self.dataset
-        return whole / (algorithm or self.variant) / f"{self.task}-s{self.seed}"
+        parent = paths.resolve(runs_dir) / "offline" / self.domain / self.dataset
+        return parent / (algorithm or self.variant) / f"{self.task}-s{self.seed}"
 
     def source(self, runs_dir: str | Path) -> Path:
         """Return the dataset's folder, `<runs_dir>/datasets/<domain>/<dataset>`."""
@@ -201,10 +201,10 @@ AnyConfig = TypeVar("AnyConfig", bound=Config)
 def expand(entry: dict[str, Any], sizes: AnyConfig) -> list[AnyConfig]:
     """Return a config for each combination of the values in an entry's lists.
 
-    `seeds: 5` is short for `seed: [0, 1, 2, 3, 4]`, and `times: 6` multiplies `num_steps`. `sizes`
-    has the fields that the entry does not name.
+    `seeds: 5` is short for `seed: [0, 1, 2, 3, 4]`, and `times: 6` multiplies `num_steps`. Fields
+    that are not in the entry are those of `sizes`.
 
-    Raises TypeError for a wrong name or type, ValueError for a wrong value or an empty list.
+    Raise TypeError for a wrong name or type, ValueError for a wrong value or an empty list.
     """
     entry = dict(entry)
     if "seeds" in entry:

@@ -1,6 +1,6 @@
-"""Checks of what people write in YAML, in Python and in a notebook's parameters.
+"""Checks of values from YAML, Python and a notebook's parameters cell.
 
-`Config` is the base of the stages' configs: checked construction, YAML and scales.
+`Config` is the base class of the stages' configs.
 """
 
 import ast
@@ -21,7 +21,7 @@ import yaml
 from belib import paths
 
 Rule = tuple[str, Callable[[Any], bool]]
-"""What a value must be, in words and as a test."""
+"""A rule for values: its text, and a test of a value."""
 
 ANY: Rule = ("", lambda value: True)
 AT_LEAST_ZERO: Rule = ("at least 0", lambda value: value >= 0)
@@ -30,7 +30,7 @@ AT_LEAST_TWO: Rule = ("at least 2", lambda value: value >= 2)
 POSITIVE: Rule = ("positive", lambda value: value > 0)
 SHARE: Rule = ("above 0, at most 1", lambda value: 0 < value <= 1)
 
-_LIMIT = 2**63  # of whole numbers, which arrays and tables must hold
+_LIMIT = 2**63  # of whole numbers, so that they fit int64
 
 
 def one_of(values: Collection[str]) -> Rule:
@@ -39,12 +39,12 @@ def one_of(values: Collection[str]) -> Rule:
 
 
 def check_type(name: str, value: Any, annotation: Any, rule: Rule = ANY) -> Any:
-    """Return `value` as a plain Python object of the annotated type that keeps the rule.
+    """Return `value` as a plain Python object of the annotated type.
 
-    numpy's scalars and arrays become numbers and lists; an int becomes a float for a float.
+    numpy scalars and arrays become numbers and lists; an int becomes a float for `float`.
 
-    Raises TypeError for another type, ValueError for a value that breaks the rule, is not finite,
-    or is a whole number of more than 63 bits.
+    Raise TypeError for another type, and ValueError for a value that breaks the rule, is not
+    finite, or is a whole number of more than 63 bits.
     """
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()
@@ -64,16 +64,16 @@ def check_type(name: str, value: Any, annotation: Any, rule: Rule = ANY) -> Any:
         hint = " (YAML reads 1e-4 as text: write 1.0e-4)" if is_number else ""
         wanted = f"{name} should be {annotation.__name__}"
         raise TypeError(f"{wanted}, got {value!r} ({type(value).__name__}){hint}")
-    words, holds = rule
+    text, holds = rule
     if annotation is float:
-        words = f"{words} and finite" if words else "finite"
+        text = f"{text} and finite" if text else "finite"
     if not holds(value) or (annotation is float and not math.isfinite(value)):
-        raise ValueError(f"{name} must be {words}, got {value!r}")
+        raise ValueError(f"{name} must be {text}, got {value!r}")
     return value
 
 
 def _check_list(name: str, value: Any, item: type, rule: Rule) -> list:
-    """Return the checked entries of a list; those of numbers are one or more, and none is twice."""
+    """Return the checked entries of a list: distinct, and not empty if they are numbers."""
     if not isinstance(value, list | tuple):
         wanted = f"{name} should be a list of {item.__name__}"
         raise TypeError(f"{wanted}, got {value!r} (papermill: -y '{{{name}: [...]}}')")
@@ -85,14 +85,14 @@ def _check_list(name: str, value: Any, item: type, rule: Rule) -> list:
 
 
 def unknown_name(name: str, names: Iterable[str]) -> str:
-    """Return `'alhpa' (nearest: 'alpha')`, for messages."""
+    """Return text for a message: `'alhpa' (nearest: 'alpha')`."""
     near = difflib.get_close_matches(name, list(names), n=1, cutoff=0.5)
     return f"{name!r}" + (f" (nearest: {near[0]!r})" if near else "")
 
 
 @contextmanager
 def named(place: object) -> Iterator[None]:
-    """Put the place of a wrong value (a file, an entry) in front of the error's message."""
+    """Prefix errors of wrong values with their place (a file, an entry)."""
     try:
         yield
     except (TypeError, ValueError) as error:
@@ -100,7 +100,7 @@ def named(place: object) -> Iterator[None]:
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML without repeated names, and without numbers such as 010 (8) and 1:30 (90)."""
+    """A loader that refuses repeated names, and numbers such as 010 (8) and 1:30 (90)."""
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         node, names = super().compose_mapping_node(anchor), set()
@@ -123,9 +123,9 @@ class _Loader(yaml.SafeLoader):
 
 
 def read_yaml(path: str | Path) -> dict[str, Any]:
-    """Return the names and values of a YAML file, which may be empty.
+    """Return the names and values of a YAML file; an empty file has none.
 
-    Raises OSError; ValueError, with the file and line, for other files and repeated names.
+    Raise OSError, and ValueError, with file and line, for other content and repeated names.
     """
     try:
         values = yaml.load(Path(path).read_bytes(), _Loader)
@@ -139,13 +139,13 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
 
 
 def check_parameters(namespace: dict[str, Any]) -> None:
-    """Raise for misspelt or mistyped notebook parameters; the set-up cell gives its `globals()`.
+    """Check a notebook's parameters: the annotated names of `namespace`, its `globals()`.
 
-    The parameters cell holds annotated literals. papermill only warns of a name that the cell
-    lacks, and the run would go on with the default. Its own cell is recognised in the session's
-    history by the first line, so variables that a person makes in JupyterLab are not checked.
+    Raise TypeError for a misspelt name: papermill only warns of it, and would run the default. The
+    cell that papermill adds is recognised in the session's history by its first line. Other
+    variables are not checked.
 
-    Raises TypeError and ValueError as `check_type` does; ints become floats in place.
+    Raise TypeError and ValueError as `check_type` does. Ints become floats in place.
     """
     annotations = namespace.get("__annotations__", {})
     for source in namespace.get("In", []):
@@ -159,7 +159,7 @@ def check_parameters(namespace: dict[str, Any]) -> None:
 
 
 def scales(stage: str) -> list[str]:
-    """Return the scales that `params/` has for a stage (`04_pretrain`), by name."""
+    """Return the names of the scales that `params/` has for a stage (`04_pretrain`), sorted."""
     return sorted(path.name.split(".")[1] for path in paths.PARAMS.glob(f"{stage}.*.yaml"))
 
 
@@ -171,11 +171,11 @@ def setting(default: Any, rule: Rule, meaning: str, source: str, unit: str = "")
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """Checked construction, YAML and scales, common to all stages."""
+    """Base of the stages' configs: checked construction, YAML and scales."""
 
     STAGE: ClassVar[str]
     MEMBER_FIELDS: ClassVar[tuple[str, ...]]
-    """Fields in which members of one run may differ."""
+    """The fields in which members of one run may differ."""
 
     def __post_init__(self):
         values = {item.name: getattr(self, item.name) for item in fields(self)}
@@ -184,12 +184,12 @@ class Config:
 
     @property
     def unused_fields(self) -> tuple[str, ...]:
-        """Fields that do not change this config's run."""
+        """The fields that do not affect this config's run."""
         return ()
 
     @classmethod
     def checked(cls, values: dict[str, Any]) -> dict[str, Any]:
-        """Return checked values of fields; TypeError for an unknown name, with the nearest."""
+        """Return checked values of fields. Raise TypeError for an unknown name."""
         rules = {item.name: item.metadata["rule"] for item in fields(cls)}
         for name in values:
             if name not in rules:
@@ -199,19 +199,19 @@ class Config:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
-        """Build a config from plain values; errors are those of `checked`."""
+        """Return a config of plain values; errors are those of `checked`."""
         return cls(**cls.checked(values))
 
     @classmethod
     def from_yaml(cls, path: str | Path) -> Self:
-        """Read a flat YAML file of differences from the defaults; errors name the file."""
+        """Return a config from a flat YAML file of changed fields; errors name the file."""
         values = read_yaml(path)
         with named(path):
             return cls.from_dict(values)
 
     @classmethod
     def at_scale(cls, scale: str, **overrides: Any) -> Self:
-        """Return the sizes of `params/<stage>.<scale>.yaml`, with `overrides` that are not None."""
+        """Return the config of `params/<stage>.<scale>.yaml`; overrides of None are ignored."""
         names = scales(cls.STAGE)
         if scale not in names:
             raise ValueError(f"scale must be one of {', '.join(names)}, got {scale!r}")
@@ -222,19 +222,19 @@ class Config:
         return cls.from_dict({**values, "scale": scale, **given})
 
     def to_yaml(self) -> str:
-        """Return all fields as flat YAML, which `from_yaml` reads back to an equal object."""
+        """Return all fields as flat YAML, which `from_yaml` reads."""
         return yaml.safe_dump(asdict(self), sort_keys=False)
 
     def describe(self) -> list[dict[str, Any]]:
-        """Return a row a field (name, value, default, unit, meaning, source), for a DataFrame."""
-        words = ("unit", "meaning", "source")
+        """Return a row (name, value, default, unit, meaning, source) for every field."""
+        keys = ("unit", "meaning", "source")
         return [
             {"setting": item.name, "value": getattr(self, item.name), "default": item.default}
-            | {word: item.metadata[word] for word in words}
+            | {key: item.metadata[key] for key in keys}
             for item in fields(self)
         ]
 
     def changed(self, *names: str) -> list[str]:
-        """Return those of the named fields that do not have their default."""
+        """Return those of the named fields that do not have their default values."""
         default = {item.name: item.default for item in fields(self)}
         return [name for name in names if getattr(self, name) != default[name]]

@@ -5,6 +5,7 @@ import math
 
 import pytest
 import torch
+from test_offline import assert_one_learns_as_alone, assert_restored_goes_on
 
 from belib.agents import AGENTS, agent_of, side_by_side
 from belib.agents.ddpg import DDPG
@@ -49,29 +50,14 @@ def test_every_objective_has_an_agent_of_the_registry():
 def test_a_member_learns_the_same_alone_and_beside_others(objective, convention):
     together = make(objective, seeds=(0, 1, 2), convention=convention)
     alone = make(objective, seeds=(1,), convention=convention)
-    for step in range(30):
-        data = batch(objective, 3, seed=step)
-        metrics = together.update(data)
-        expected = alone.update(Batch(*(part[1:2] for part in data)))
-    for key, value in expected.items():
-        torch.testing.assert_close(metrics[key][1:2], value, rtol=1e-2, atol=1e-3)
-    parameters = dict(together.named_parameters())
-    for name, value in alone.named_parameters():
-        member = parameters[name].unflatten(0, (-1, 3))[:, 1]
-        torch.testing.assert_close(member, value, rtol=1e-2, atol=1e-3)
+    batches = [batch(objective, 3, seed=step) for step in range(30)]
+    assert_one_learns_as_alone(together, alone, batches, rtol=1e-2, atol=1e-3)
 
 
 @pytest.mark.parametrize("objective", EXPLORERS)
 def test_a_restored_agent_goes_on_to_the_bit(objective):
-    """Its state holds networks, moments, running statistics and streams."""
     agent, other = make(objective, seeds=(0, 1)), make(objective, seeds=(5, 6))
-    for step in range(3):
-        agent.update(batch(objective, 2, seed=step))
-    other.load_state_dict(copy.deepcopy(agent.state_dict()))
-    one, two = (a.update(batch(objective, 2, seed=9)) for a in (agent, other))
-    assert all(torch.equal(one[key], two[key]) for key in one)
-    assert all(map(torch.equal, agent.buffers(), other.buffers()))
-    assert all(map(torch.equal, agent.parameters(), other.parameters()))
+    assert_restored_goes_on(agent, other, [batch(objective, 2, seed=step) for step in range(4)])
 
 
 @pytest.mark.parametrize("objective", EXPLORERS)
@@ -79,20 +65,21 @@ def test_the_return_pays_one_state_or_all_of_its_n(objective):
     data = batch(objective)
     reward, _ = make(objective).intrinsic_reward(data.obs)
     torch.testing.assert_close(make(objective).intrinsic_return(data)[0], reward)
-    if objective == "behavioral":  # the others draw noise or count errors
-        agent = make(objective, convention="corrected")
-        first, second, third = (agent.intrinsic_reward(data.path[:, :, i])[0] for i in range(3))
-        total = first + 0.99 * second + 0.99**2 * third
-        torch.testing.assert_close(agent.intrinsic_return(data)[0], total)
     path = data.path.clone()
     path[:, :, 1:3] = path[:, :, 1:3].flip(1)  # other states between the same ends
     for convention, same in (("urlb", True), ("corrected", False)):
-        pair = (make(objective, convention=convention) for _ in range(2))
         one, two = (
-            agent.intrinsic_return(d)[0]
-            for agent, d in zip(pair, (data, data._replace(path=path)), strict=True)
+            make(objective, convention=convention).intrinsic_return(each)[0]
+            for each in (data, data._replace(path=path))
         )
         assert torch.equal(one, two) is same
+
+
+def test_the_corrected_return_is_discounted():
+    agent, data = make(convention="corrected"), batch()
+    first, second, third = (agent.intrinsic_reward(data.path[:, :, i])[0] for i in range(3))
+    total = first + 0.99 * second + 0.99**2 * third
+    torch.testing.assert_close(agent.intrinsic_return(data)[0], total)
 
 
 @pytest.mark.parametrize(("convention", "first"), [("urlb", 0), ("corrected", 1)])
@@ -141,7 +128,7 @@ def test_m_of_prelecs_beta_is_the_dimension_in_use(representation, m):
     assert facts(agent.config, OBS) == {"alpha": 0.5, "beta": beta, "n_outcomes": m}
 
 
-def test_renyis_published_form_falls_for_large_q_and_its_signed_form_rises():
+def test_renyis_published_and_signed_forms_by_hand():
     distance = torch.tensor([0.0, 0.5, 1.0, 2.0])
     published, signed = (
         make("renyi", q=2.0, renyi_form=form).rewards[0](distance)
@@ -152,11 +139,9 @@ def test_renyis_published_form_falls_for_large_q_and_its_signed_form_rises():
 
 
 def test_members_may_differ_in_objective():
-    shared = {"hidden_dim": 16, "batch_size": SIZE, "representation_dim": 8, "k": 4}
-    configs = [PretrainConfig(objective=o, **shared) for o in ("behavioral", "renyi", "shannon")]
-    reward, metrics = AGENTS["apt"](OBS, ACTION, configs).intrinsic_reward(
-        batch().obs.expand(3, -1, -1)
-    )
+    configs = [make(objective).config for objective in ("behavioral", "renyi", "shannon")]
+    agent, same = AGENTS["apt"](OBS, ACTION, configs), batch().obs.expand(3, -1, -1)
+    reward, metrics = agent.intrinsic_reward(same)
     torch.testing.assert_close(metrics["knn_distance"], metrics["knn_distance"][:1].expand(3))
     assert len(set(reward.mean(1).tolist())) == 3
 

@@ -196,9 +196,6 @@ def test_shapes_and_kinds_that_no_search_takes():
     for x in wrong:
         with pytest.raises(ValueError, match="x must"):
             knn_distances(x, k=1)
-    for x in (SAMPLES, torch.tensor(SAMPLES)):
-        with pytest.raises(ValueError, match="k must be an integer"):
-            knn_distances(x, k=5.0)
     assert knn_distances([[0.0], [1.0], [3.0]], k=np.int64(1)).tolist() == [[1], [1], [2]]
 
 
@@ -295,6 +292,7 @@ def test_extreme_orders_and_parameters():
 
 
 POSITIVE = "must be positive and finite"
+INTEGER = "k must be an integer|k must be between 1 and 59 for 60 points, got -1"
 PARAMETERS = [
     (f"alpha {POSITIVE}", Prelec),
     (f"alpha {POSITIVE}", lambda x: rewards.behavioral_reward(PMF, alpha=x, beta=1.0)),
@@ -308,11 +306,13 @@ PARAMETERS = [
         "reference_volume must be",
         lambda x: estimators.shannon_entropy_knn(SAMPLES, reference_volume=x),
     ),
-    ("k must be", lambda x: estimators.shannon_entropy_knn(SAMPLES, k=x)),
+    (INTEGER, lambda x: knn_distances(SAMPLES, k=x)),
+    (INTEGER, lambda x: knn_distances(torch.tensor(SAMPLES), k=x)),
+    (INTEGER, lambda x: estimators.shannon_entropy_knn(SAMPLES, k=x)),
     ("seed must be", lambda x: estimators.shannon_entropy_knn(SAMPLES, seed=x)),
     ("seed must be", lambda x: estimators.knn_density(SAMPLES, seed=x)),
 ]
-NO_NUMBERS = ["2", None, [1.0, 2.0], np.array([0.5, 2.0]), 1j, math.nan, 0.0, -1.0]
+NO_NUMBERS = ["2", None, [1.0, 2.0], np.array([0.5, 2.0]), 1j, math.nan, 0.0, -1]
 
 
 @pytest.mark.parametrize(("message", "function"), PARAMETERS)

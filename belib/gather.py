@@ -48,11 +48,10 @@ class Tables:
 
     def __post_init__(self) -> None:
         results.evaluations(self.offline, *results.COLUMNS)
-        kinds: dict[str, Any] = {"names": _DATASET, "integers": ["seed", "steps"]}
-        described = tables.checked(self.datasets, others=_RECIPE, **kinds)
-        kinds = {"names": _DATASET, "numbers": [VOLUMETRIC], "empty": True}
-        measured = tables.checked(self.coverage, **kinds)
-        described = tables.once(described, _DATASET, _RECIPE)
+        integers = ["seed", "steps"]
+        rows = tables.checked(self.datasets, names=_DATASET, integers=integers, others=_RECIPE)
+        described = tables.once(rows, _DATASET, _RECIPE)
+        measured = tables.checked(self.coverage, names=_DATASET, numbers=[VOLUMETRIC], empty=True)
         object.__setattr__(self, "datasets", described.fillna({"variant": ""}))
         object.__setattr__(self, "coverage", tables.once(measured, _DATASET, [VOLUMETRIC]))
 
@@ -66,17 +65,17 @@ class Tables:
     def learners(self) -> list[str]:
         """The learners, those that learnt from most datasets first."""
         learnt = self.offline[~self.offline["algorithm"].isin(results.BASELINES)]
-        counts = learnt[["algorithm", *_DATASET]].drop_duplicates()["algorithm"].value_counts()
-        order = lambda name: (-counts[name], ALGORITHMS.index(name.partition("-")[0]), name)  # noqa: E731
-        return sorted(counts.index, key=order)
+        counts = learnt.drop_duplicates(["algorithm", *_DATASET])["algorithm"].value_counts()
+        places = {name: ALGORITHMS.index(name.partition("-")[0]) for name in counts.index}
+        return sorted(counts.index, key=lambda name: (-counts[name], places[name], name))
 
 
 def load(folder: str | Path) -> Tables:
     """Read the tables of a folder; ValueError names the file that is missing or damaged."""
     folder = paths.resolve(folder)
-    for name in FILES:
-        if not (folder / name).exists():
-            raise ValueError(f"{folder} must hold {', '.join(FILES)}, {name} is missing")
+    missing = [name for name in FILES if not (folder / name).exists()]
+    if missing:
+        raise ValueError(f"{folder} must hold {', '.join(FILES)}, {missing[0]} is missing")
     text = ["dataset", "variant", "label", "intrinsic_reward_scale", "git_revision", "sha256"]
     described, measured = (tables.read_csv(folder / name, text=text) for name in FILES[1:3])
     provenance = paths.read_json(folder / FILES[3], ["scale", "learning", "not finished"])
@@ -90,22 +89,23 @@ def gather(runs_dir: str | Path, to: str | Path, *, size: int = SIZE) -> Path:
     """Write `FILES` of all finished datasets and policies below `runs_dir` into a folder.
 
     What is not finished is left out and named in `provenance.json`. Data made of other datasets
-    are left out. Every file is written whole or not at all.
-
-    Raises ValueError where scales or sizes of plain datasets are mixed, where policies of one
-    learner differ in what they should have in common, where there is nothing, where a task lacks
-    its baselines, or where the folder holds another scale.
+    are left out. Raises ValueError where runs cannot be compared.
     """
     folder, to = paths.resolve(runs_dir), paths.resolve(to)
     size = whole_number("size", size, least=1)
     finished, waiting = _collected(folder)
     learnt, learning, unfinished = _learnt(folder)
     described = pd.DataFrame([describe(dataset) for dataset in finished])
-    _check_sizes(described)
+    sizes = described.loc[described["variant"] == "", "num_steps"].unique()
+    if len(sizes) > 1:
+        raise ValueError(f"datasets of no variant must have equal num_steps, got {sizes.tolist()}")
+    scales = {*described["scale"], *learnt["scale"], *learnt["data_scale"].dropna()}
+    if (to / FILES[3]).exists():
+        scales.add(paths.read_json(to / FILES[3], ["scale"])["scale"])
+    if len(scales) > 1:
+        raise ValueError(f"scales must not be mixed in {to}, got {', '.join(sorted(scales))}")
     provenance = {
-        "scale": _one_scale(
-            {*described["scale"], *learnt["scale"], *learnt["data_scale"].dropna()}, to
-        ),
+        "scale": scales.pop(),
         "learning": learning,
         "coverage": {"size": size, "seed": 0, "scaling": "robust"},
         "not finished": {"datasets": waiting, "policies": unfinished},
@@ -155,19 +155,16 @@ def measure(found: Sequence[Dataset], *, size: int = SIZE) -> pd.DataFrame:
 def _collected(folder: Path) -> tuple[list[Dataset], list[str]]:
     """Return the datasets that were collected, and the names of those that still are."""
     domains = sorted(path.name for path in folder.glob("datasets/*") if path.is_dir())
-    found = [each for domain in domains for each in datasets.find_datasets(folder, domain)]
-    found = [each for each in found if each.provenance() is None]
-    finished = [each for each in found if datasets.is_described(each)]
+    collected = [data for name in domains for data in datasets.find_datasets(folder, name)]
+    collected = [data for data in collected if data.provenance() is None]
+    finished = [data for data in collected if datasets.is_described(data)]
     if not finished:
         raise ValueError(f"{folder / 'datasets'} must hold a finished dataset, got none")
-    return finished, [f"{each.domain}/{each.name}" for each in found if each not in finished]
+    return finished, [f"{data.domain}/{data.name}" for data in collected if data not in finished]
 
 
 def _learnt(folder: Path) -> tuple[pd.DataFrame, dict[str, Any], list[str]]:
-    """Return rows of finished policies and baselines, settings of learners, what is not finished.
-
-    ValueError where policies of one learner differ in more than dataset, task, seed and domain.
-    """
+    """Return rows of finished policies and baselines, learners' settings, unfinished policies."""
     table, learners, unfinished = results.collect(folder), {}, []
     last = table.groupby(_POLICY)["step"].max()
     for file in sorted(folder.glob("offline/*/*/*/*/config.yaml")):
@@ -178,46 +175,20 @@ def _learnt(folder: Path) -> tuple[pd.DataFrame, dict[str, Any], list[str]]:
             continue
         shared = {name: value for name, value in asdict(config).items() if name not in _VARYING}
         before = learners.setdefault(config.variant, shared)
-        for name in (name for name in shared if shared[name] != before[name]):
-            raise ValueError(
-                f"policies of {config.variant} must have the same {name}, got {before[name]} and "
-                f"{shared[name]} in {file.parent}"
-            )
+        differ = [name for name in shared if shared[name] != before[name]]
+        if differ:
+            rule = f"policies of {config.variant} must have the same {differ[0]}"
+            raise ValueError(f"{rule}, got another in {file}")
     names = table[_POLICY].astype(str).agg("/".join, axis=1)
     finished = table[~names.isin(unfinished)].round({"return": 2, "upright": 3})
     if finished["algorithm"].isin(results.BASELINES).all():
         raise ValueError(f"{folder / 'offline'} must hold a finished policy, got none")
     for name in results.BASELINES:
-        tasks = finished.loc[finished["algorithm"] == name, "task"]
-        missing = sorted({*finished["task"]} - {*tasks})
+        missing = {*finished["task"]} - {*finished.loc[finished["algorithm"] == name, "task"]}
         if missing:
-            raise ValueError(
-                f"every task must have the baseline {name!r}, got none for {', '.join(missing)}: "
-                "call belib.training.evaluate_baselines with the policies' configurations"
-            )
+            rule = f"every task must have the baseline {name!r}, got none for {min(missing)}"
+            raise ValueError(f"{rule}: call belib.training.evaluate_baselines")
     return finished.reset_index(drop=True), learners, unfinished
-
-
-def _check_sizes(described: pd.DataFrame) -> None:
-    """ValueError where datasets without a variant were to have different numbers of steps."""
-    plain = described[described["variant"] == ""].drop_duplicates("num_steps")
-    if len(plain) > 1:
-        sizes = ", ".join(
-            f"{row.num_steps} in {row.domain}/{row.dataset}" for row in plain.itertuples()
-        )
-        raise ValueError(f"datasets of no variant must have equal num_steps, got {sizes}")
-
-
-def _one_scale(scales: set[str], to: Path) -> str:
-    """Return the scale of all tables; ValueError for several, or where the folder has another."""
-    if len(scales) > 1:
-        raise ValueError(f"scales must not be mixed in one table, got {', '.join(sorted(scales))}")
-    (scale,) = scales
-    file = to / FILES[3]
-    before = paths.read_json(file, ["scale"])["scale"] if file.exists() else scale
-    if before != scale:
-        raise ValueError(f"{to} holds results of scale {before}, and these are of scale {scale}")
-    return scale
 
 
 def main() -> int:
@@ -228,12 +199,10 @@ def main() -> int:
     parser.add_argument("--size", type=int, default=SIZE, help="states a dataset for coverage")
     args = parser.parse_args()
     try:
-        to = gather(args.runs_dir.absolute(), args.folder.absolute(), size=args.size)
+        print(gather(args.runs_dir.absolute(), args.folder.absolute(), size=args.size))
     except (ValueError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
-    for name in FILES:
-        print(f"{to / name}: {(to / name).stat().st_size / 1000:.0f} KB")
     return 0
 
 

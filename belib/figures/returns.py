@@ -19,6 +19,8 @@ from belib.results.tables import checked, once
 
 _DOTS = {"color": "white", "edgecolor": "black", "linewidth": 0.8, "s": 20, "zorder": 3}
 _TURNED = {"rotation": 60, "ha": "right", "rotation_mode": "anchor"}
+_TICKS = sorted({*style.ALPHAS, *style.QS})
+_RANKS = range(len(_TICKS))
 
 
 def returns(table: pd.DataFrame, online: Mapping[str, float] | None = None) -> np.ndarray:
@@ -32,11 +34,10 @@ def returns(table: pd.DataFrame, online: Mapping[str, float] | None = None) -> n
         online: for each task the return of a policy trained online.
     """
     table = evaluations(table, "objective", "parameter", "variant")
-    several = table[table.duplicated(MEMBER)]
+    several = table.loc[table.duplicated(MEMBER), MEMBER].to_numpy()
     if len(several):
-        policy = ", ".join(map(str, several[MEMBER].iloc[0]))
-        rule = "a row a policy, as results.final and results.best give"
-        raise ValueError(f"table must have {rule}, got several of {policy}")
+        rule = "a row a policy, as results.final gives"
+        raise ValueError(f"table must have {rule}, got several of {several[0]}")
     table = table if "recipe" in table else _labelled(table)
     learnt = table[~table["algorithm"].isin(BASELINES)]
     look = style.of(learnt, "recipe")
@@ -101,8 +102,8 @@ def _grid(
     learnt = table[~table["algorithm"].isin(BASELINES)]
     tasks, learners = (list(learnt[name].unique()) for name in ("task", "algorithm"))
     size = (len(learners) * max(4.5, 1.5 + 0.55 * width) + 2.5, 3.6 * len(tasks) + 1)
-    shared = {"sharex": "col", "sharey": "row", "squeeze": False}
-    _, axes = plt.subplots(len(tasks), len(learners), figsize=size, **shared)
+    shape = len(tasks), len(learners)
+    _, axes = plt.subplots(*shape, sharex="col", sharey="row", squeeze=False, figsize=size)
     for row, task in zip(axes, tasks, strict=True):
         for ax, learner in zip(row, learners, strict=True):
             draw(ax, learnt[(learnt["task"] == task) & (learnt["algorithm"] == learner)])
@@ -131,50 +132,37 @@ def parameter_curves(table: pd.DataFrame, means: pd.DataFrame | None = None) -> 
         table: a dot a row, of a policy or of a dataset, and baselines.
         means: from `study.means`; by default those of the dots, without intervals.
     """
-    ticks = sorted({*style.ALPHAS, *style.QS})
     keys = ["task", "objective", "parameter"]
 
     def draw(ax: Axes, rows: pd.DataFrame) -> None:
         own = rows.groupby(keys, dropna=False)["return"].mean().reset_index(name="mean")
-        own = own.assign(low=np.nan, high=np.nan) if means is None else means
-        own = own[own["task"].isin(rows["task"])]
+        own = own.assign(low=np.nan, high=np.nan)
+        if means is not None:
+            own = means[means["task"].isin(rows["task"])]
         for family, shift in (("behavioral", -0.08), ("renyi", 0.08)):
-            _family_curve(
-                ax, family, rows, own, lambda x, s=shift: s + np.interp(x, ticks, range(len(ticks)))
-            )
+            members = (table[table["objective"] == family] for table in (rows, own))
+            _family_curve(ax, *members, shift=shift)
         for shannon in own[own["objective"] == "shannon"].itertuples():
             ax.axhline(shannon.mean, color="black", linestyle="-.", linewidth=2, label="SE")
             if np.isfinite(shannon.low):
                 ax.axhspan(shannon.low, shannon.high, color="0.5", alpha=0.15, linewidth=0)
-        ax.set_xticks(range(len(ticks)), [f"{tick:g}" for tick in ticks])
+        ax.set_xticks(_RANKS, [f"{tick:g}" for tick in _TICKS])
 
     return _grid(table, draw, width=14, xlabel="α or q")
 
 
-def _family_curve(
-    ax: Axes,
-    family: str,
-    dots: pd.DataFrame,
-    means: pd.DataFrame,
-    place: Callable[[pd.Series], np.ndarray],
-) -> None:
-    """Plot the dots and means of one objective over its parameter."""
-    dots, means = (rows[rows["objective"] == family] for rows in (dots, means))
-    known, color = style.LOOKS[family], style.objective_color(family)
-    if len(means):
-        x, mean = place(means["parameter"]), means["mean"]
-        reach = np.nan_to_num([mean - means["low"], means["high"] - mean])
-        line = {
-            "linewidth": 3,
-            "markersize": 9,
-            "elinewidth": 2,
-            "capsize": 4,
-            "marker": known.marker,
-        }
-        ax.errorbar(
-            x, mean, yerr=reach, color=color, **line, label=f"{known.label}, {known.symbol}"
-        )
-        ax.scatter(place(dots["parameter"]), dots["return"], **_DOTS)
+def _family_curve(ax: Axes, dots: pd.DataFrame, means: pd.DataFrame, *, shift: float) -> None:
+    """Plot the dots and means of one objective over the ranks of its parameter."""
+    if means.empty:
+        return
+    objective, mean = means["objective"].iloc[0], means["mean"]
+    look, color = style.look(objective), style.objective_color(objective)
+    line = {"color": color, "marker": look.marker, "markersize": 9, "linewidth": 3}
+    reach = np.nan_to_num([mean - means["low"], means["high"] - mean])
+    x, of_dots = (shift + np.interp(t["parameter"], _TICKS, _RANKS) for t in (means, dots))
+    label = f"{look.label}, {look.symbol}"
+    ax.errorbar(x, mean, yerr=reach, elinewidth=2, capsize=4, label=label, **line)
+    ax.scatter(of_dots, dots["return"], **_DOTS)
 
 
 def spreads(table: pd.DataFrame) -> Axes:
@@ -227,12 +215,7 @@ def coverage_returns(table: pd.DataFrame, baselines: pd.DataFrame) -> np.ndarray
     table = table[table["variant"] == ""]
     tasks = table["task"].unique()
     _, axes = plt.subplots(1, len(tasks), figsize=(4.3 * len(tasks) + 2.5, 4.6), squeeze=False)
-    dot = {
-        "markersize": 11,
-        "markeredgecolor": "black",
-        "markeredgewidth": 0.6,
-        "linestyle": "none",
-    }
+    dot = {"markersize": 11, "markeredgecolor": "black", "markeredgewidth": 0.6}
     for ax, task in zip(axes[0], tasks, strict=True):
         for row in table[table["task"] == task].itertuples():
             look = style.look(row.objective)
@@ -249,14 +232,12 @@ def labels(table: pd.DataFrame) -> Axes:
 
     `table` has a row an episode and task: `dataset`, `objective`, `parameter`, `task`, `return`.
     """
-    table = checked(
-        table, names=["dataset", "task"], numbers=["parameter", "return"], others=["objective"]
-    )
+    numbers = ["parameter", "return"]
+    table = checked(table, names=["dataset", "task"], numbers=numbers, others=["objective"])
+    table = _labelled(table)
     _, ax = plt.subplots(figsize=(9, 5))
-    look = style.of(_labelled(table))
-    sns.stripplot(
-        _labelled(table), x="task", y="return", ax=ax, dodge=True, size=5, alpha=0.7, **look
-    )
+    look = style.of(table)
+    sns.stripplot(table, x="task", y="return", ax=ax, dodge=True, size=5, alpha=0.7, **look)
     ax.set(xlabel="", ylabel="return of an episode", ylim=(0, None))
     return style.legend(ax)
 

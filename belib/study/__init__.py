@@ -12,20 +12,11 @@ import numpy as np
 import pandas as pd
 from IPython.display import Markdown
 
+from belib import statistics
 from belib.figures.style import learner_label
 from belib.gather import VOLUMETRIC, Tables
 from belib.results import PAPER_TABLE_1
-from belib.statistics import (
-    Interval,
-    Means,
-    Noise,
-    best_against_best,
-    contrast,
-    jumps,
-    order_test,
-    rank_correlation,
-    spread_ratio,
-)
+from belib.statistics import Interval, Means, Noise
 from belib.study.claims import CLAIMS, SIDES, TEXTS, Claim
 from belib.study.claims import PAPER as PAPER
 from belib.study.claims import QUESTIONS as QUESTIONS
@@ -96,7 +87,7 @@ def _tested(claim: Claim, values: pd.DataFrame, learner: str, coverage: str) -> 
     cases = list(_cases(claim, values, learner, coverage))
     rows = [_row(claim, case, len(cases)) for case in cases]
     if cases and claim.test in ("order", "disorder"):
-        ratio, p = order_test(_equally_many(cases))
+        ratio, p = statistics.order_test(_equally_many(cases))
         rows += [{"task": "all", "what": "von Neumann ratio", "value": ratio, "p": p}]
     table = pd.DataFrame(rows or [{"what": claim.sides}]).assign(claim=claim.key)
     yes, no = ("yes", "no") if claim.key in QUESTIONS else ("reproduced", "not reproduced")
@@ -173,14 +164,11 @@ def _cases(claim: Claim, values: pd.DataFrame, learner: str, coverage: str) -> I
         sides = what.split(" − ")
         ours, others = (rows[rows[side]] for side in (sides[0], sides[-1]))
         recipes = [1 if side == "SE" else claim.recipes for side in sides]
-        enough = (
-            ours["recipe"].nunique() >= recipes[0] and others["recipe"].nunique() >= recipes[-1]
-        )
-        enough &= min(len(ours), len(others)) >= claim.datasets
-        enough &= (
-            claim.test != "spread" or min(rows["datasets_df"].iloc[0], rows["seeds_df"].iloc[0]) > 0
-        )
-        if enough and (not claim.signs or rows["task"].iloc[0] in claim.signs):
+        few = min(len(ours), len(others)) < claim.datasets
+        few |= ours["recipe"].nunique() < recipes[0] or others["recipe"].nunique() < recipes[-1]
+        task, *df = rows[["task", "datasets_df", "seeds_df"]].iloc[0]
+        no_noise = claim.test == "spread" and min(df) == 0
+        if not (few or no_noise) and (not claim.signs or task in claim.signs):
             yield Case(rows, what, ours, others)
 
 
@@ -191,9 +179,9 @@ def _row(claim: Claim, case: Case, comparisons: int) -> dict[str, Any]:
     expected = claim.signs.get(task, 1)
     row = {"task": task, "sides": case.what, "what": case.what, **result._asdict()}
     row |= {"low_all": strict.low, "high_all": strict.high, "expected": expected}
+    row["datasets"] = f"{len(case.ours)} / {len(case.others)}"
     if not claim.several and claim.test not in ("order", "disorder"):
         row["on_its_side"] = expected * result.value > claim.least
-    row["datasets"] = " / ".join(str(len(side)) for side in (case.ours, case.others))
     if claim.test in ONE_SIDED:
         other = case.units.get("against", pd.Series([""])).iloc[0]
         row |= {"what": ONE_SIDED[claim.test] + other, "datasets": str(len(case.ours))}
@@ -229,23 +217,25 @@ def _estimate(test: str, case: Case, level: float) -> Interval:
     if test == "rank":
         means = case.ours.groupby("recipe", sort=False)[["value", "other"]].mean()
         x, y = means["value"].to_numpy(), means["other"].to_numpy()
-        return rank_correlation(x, y, confidence=1 - level)
+        return statistics.rank_correlation(x, y, confidence=1 - level)
     if test == "spread":
         between, within = spread(rows, "datasets"), spread(rows, "seeds")
-        return spread_ratio(between, within, int(rows["seeds"].iloc[0]), confidence=1 - level)
-    steps, p = jumps(ours, noise(rows))
+        return statistics.spread_ratio(
+            between, within, int(rows["seeds"].iloc[0]), confidence=1 - level
+        )
+    steps, p = statistics.jumps(ours, noise(rows))
     return Interval(steps, np.nan, np.nan, p)
 
 
 def _compare(test: str, ours: Means, others: Means, noise: Noise, level: float) -> Interval:
     """Compare the best recipes of either side, or their means, in which each recipe counts once."""
     if test == "best":
-        return best_against_best(ours, others, noise, confidence=1 - level)
+        return statistics.best_against_best(ours, others, noise, confidence=1 - level)
     values = np.concatenate([ours.values, others.values])
     counts = np.concatenate([ours.counts, others.counts])
     sizes = len(ours.counts), len(others.counts)
     weights = np.repeat([1 / sizes[0], -1 / sizes[1]], sizes)
-    return contrast(Means(values, counts), weights, noise, confidence=1 - level)
+    return statistics.contrast(Means(values, counts), weights, noise, confidence=1 - level)
 
 
 def _means(rows: pd.DataFrame) -> Means:
@@ -256,9 +246,6 @@ def _means(rows: pd.DataFrame) -> Means:
 
 def _equally_many(cases: list[Case]) -> np.ndarray:
     """Return means (tasks, parameters) of equally many datasets, so that noise is equal."""
-    rows = []
-    for case in cases:
-        groups = case.ours.sort_values("collection").groupby("parameter")
-        few = groups.head(groups.size().min())
-        rows.append(few.groupby("parameter")["value"].mean())
-    return pd.concat(rows, axis=1).dropna().T.to_numpy()
+    groups = [case.ours.sort_values("collection").groupby("parameter") for case in cases]
+    equal = [own.head(own.size().min()).groupby("parameter")["value"].mean() for own in groups]
+    return pd.concat(equal, axis=1).dropna().T.to_numpy()

@@ -6,7 +6,7 @@ from itertools import combinations
 
 import numpy as np
 
-from belib.figures.style import ALPHAS
+from belib.figures.style import ALPHAS, LOOKS
 from belib.results import PAPER_TABLE_1
 
 PAPER = {
@@ -37,22 +37,14 @@ QUESTIONS = {
 }
 TEXTS = PAPER | QUESTIONS
 
-FAMILIES = {"BE": "behavioral", "RE": "renyi", "SE": "shannon", "RND": "rnd", "SMM": "smm"}
-SIDES = {label: f"plain and objective == '{name}'" for label, name in FAMILIES.items()} | {
+SIDES = {look.label: f"plain and objective == '{name}'" for name, look in LOOKS.items()} | {
     "exploring": "plain and objective not in ['random', 'task']",
-    "random actions": "plain and objective == 'random'",
     "all but RND": "plain and objective in ['shannon', 'behavioral', 'renyi', 'smm']",
     "longer SE": "long and objective == 'shannon'",
 }
 """Groups of datasets, as pandas queries. The paper learns from RE with q < 2 only."""
-for name, bound in (
-    ("RE", "q < 1"),
-    ("RE", "q > 1"),
-    ("RE", "q < 2"),
-    ("BE", "α < 1"),
-    ("BE", "α > 1"),
-):
-    SIDES[f"{name} {bound}"] = f"{SIDES[name]} and parameter {bound[2:]}"
+for side in ("RE q < 1", "RE q > 1", "RE q < 2", "BE α < 1", "BE α > 1"):
+    SIDES[side] = f"{SIDES[side[:2]]} and parameter {side[5:]}"
 for a in ALPHAS:
     own = f"objective == 'behavioral' and parameter == {a} and intrinsic_reward_scale"
     SIDES |= {f"α = {a:g} rms": f"{own} == 'rms'", f"α = {a:g}": f"plain and {own} == 'none'"}
@@ -63,7 +55,7 @@ class Claim:
     """A key of `PAPER` or `QUESTIONS` and its test.
 
     Attributes:
-        test: a key of `TESTS`.
+        test: best, mean, order, disorder, rank or spread.
         sides: `ours − others`, keys of `SIDES`. Of several comparisons one difference is enough.
         measure: return or coverage; of a rank correlation, what returns are correlated with.
         signs: the expected sign on each task, other tasks being left out; empty: positive on all.

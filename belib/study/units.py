@@ -9,10 +9,9 @@ import pandas as pd
 from scipy import stats
 
 from belib import results
-from belib.figures.style import objective_order
-from belib.figures.style import recipes as recipe_labels
+from belib.figures import style
 from belib.gather import VOLUMETRIC, Tables
-from belib.statistics import Means, Noise, contrast, crossed_noise, pooled_noise, sd_interval
+from belib.statistics import Noise, crossed_noise, pooled_noise, sd_interval
 
 MEASURES = (VOLUMETRIC, "volumetric_scaled", "net", "shannon")
 """Measures of coverage: the paper's own, and others beside it."""
@@ -31,11 +30,8 @@ def recipes(tables: Tables) -> pd.DataFrame:
     rows = tables.datasets.rename(columns={"seed": "collection"})
     plain = rows["variant"] == ""
     usual = rows["domain"].map(rows[plain].groupby("domain")["steps"].min())
-    keys = [objective_order(*row) for row in rows[_RECIPE[:3]].itertuples(index=False)]
-    order = sorted(set(keys))
-    place = [order.index(key) for key in keys]
-    rows = rows.assign(recipe=recipe_labels(rows), place=place, plain=plain)
-    return rows.assign(long=rows["steps"] > 1.5 * usual)
+    rows = rows.assign(recipe=style.recipes(rows), plain=plain, long=rows["steps"] > 1.5 * usual)
+    return rows.assign(place=rows["recipe"].map(style.of(rows)["hue_order"].index))
 
 
 def policies(tables: Tables, learner: str, score: str = "final") -> pd.DataFrame:
@@ -78,7 +74,10 @@ def units(tables: Tables, score: str = "final", *, logarithms: bool = False) -> 
         values = tables.coverage[[*_DATASET, measure]].set_axis([*_DATASET, "value"], axis=1)
         rows = known.merge(values.dropna(), on=_DATASET).assign(measure=measure)
         parts += [own for _, own in rows.groupby("domain")]
-    return pd.concat([_with_spread(own) for own in parts], ignore_index=True)
+    for place, own in enumerate(parts):
+        sd, df = pooled_noise(_repeated(own))
+        parts[place] = own.assign(datasets_sd=sd, datasets_df=df)
+    return pd.concat(parts, ignore_index=True)
 
 
 def _of_task(rows: pd.DataFrame) -> pd.DataFrame:
@@ -88,11 +87,6 @@ def _of_task(rows: pd.DataFrame) -> pd.DataFrame:
     units = known.drop_duplicates("dataset")[["task", *_DATASET, *_KNOWN]]
     units["value"] = units["dataset"].map(known.groupby("dataset")["value"].mean())
     return units.assign(seeds=rows["seed"].nunique(), seeds_sd=sd, seeds_df=df)
-
-
-def _with_spread(units: pd.DataFrame) -> pd.DataFrame:
-    sd, df = pooled_noise(_repeated(units))
-    return units.assign(datasets_sd=sd, datasets_df=df)
 
 
 def _repeated(units: pd.DataFrame) -> list[np.ndarray]:
@@ -133,10 +127,9 @@ def spreads(units: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for task, own in units.groupby("task", sort=False):
         for source in ("datasets", "seeds"):
-            noise = spread(own, source)
-            low, high = sd_interval(noise)
-            known = {"task": task, "source": source, **noise._asdict()}
-            rows.append({**known, "low": low, "high": high})
+            low, high = sd_interval(spread(own, source))
+            row = {"task": task, "source": source, **spread(own, source)._asdict()}
+            rows.append(row | {"low": low, "high": high})
         groups = [group for group in _repeated(own) if np.ptp(group) > 0]
         p_equal = stats.bartlett(*groups).pvalue if len(groups) > 1 else np.nan
         rows[-2]["p_equal"] = float(p_equal)
@@ -145,13 +138,12 @@ def spreads(units: pd.DataFrame) -> pd.DataFrame:
 
 def means(units: pd.DataFrame) -> pd.DataFrame:
     """Return a row a task and recipe: its mean over datasets and 95 % interval by the noise."""
-    rows = []
+    parts = []
     for task, own in units.groupby("task", sort=False):
-        groups = own.groupby(_RECIPE, sort=False, dropna=False)["value"].agg(["mean", "size"])
-        both = Means(groups["mean"].to_numpy(), groups["size"].to_numpy())
-        for recipe, weights in zip(groups.index, np.eye(len(groups)), strict=True):
-            mean, low, high, _ = contrast(both, weights, noise(own))
-            known = {"task": task, **dict(zip(_RECIPE, recipe, strict=True))}
-            rows.append({**known, "mean": mean, "low": low, "high": high})
-            rows[-1]["datasets"] = int(weights @ both.counts)
-    return pd.DataFrame(rows)
+        groups = own.groupby(_RECIPE, sort=False, dropna=False)["value"]
+        table = groups.agg(mean="mean", datasets="size").reset_index()
+        sd, df = noise(own)
+        reach = stats.t.ppf(0.975, df) * sd / np.sqrt(table["datasets"])
+        table = table.assign(low=table["mean"] - reach, high=table["mean"] + reach)
+        parts.append(table.assign(task=task))
+    return pd.concat(parts, ignore_index=True)

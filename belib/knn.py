@@ -160,11 +160,11 @@ def _search_brute(points: NDArray, k: int) -> tuple[NDArray, NDArray]:
 
 def _by_differences(points: NDArray, rows: NDArray, k: int) -> tuple[NDArray, NDArray]:
     """Return (rows, k) distances and indices by differences; the point itself comes first."""
-    apart = cdist(points[rows], points)
-    apart[np.arange(len(rows)), rows] = -1.0
-    index = np.argpartition(apart, k - 1, axis=1)[:, :k]
-    index = np.take_along_axis(index, np.take_along_axis(apart, index, 1).argsort(1), 1)
-    return np.take_along_axis(apart, index, 1).clip(0.0), index
+    distances = cdist(points[rows], points)
+    distances[np.arange(len(rows)), rows] = -1.0
+    index = np.argpartition(distances, k - 1, axis=1)[:, :k]
+    index = np.take_along_axis(index, np.take_along_axis(distances, index, 1).argsort(1), 1)
+    return np.take_along_axis(distances, index, 1).clip(0.0), index
 
 
 def _search_tensor(x: Tensor, k: int, exclude_self: bool) -> Tensor:
@@ -239,10 +239,10 @@ def _squared_distances(points: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     slack = 2 * kind.eps * (math.sqrt(d) + 4)
     centred = points - points.mean(1, keepdim=True)
     norms = centred.square().sum(-1)
-    both = norms[:, :, None] + norms[:, None, :]
+    norm_sums = norms[:, :, None] + norms[:, None, :]
     with products("float32", points.device):  # not in tf32
-        squared = torch.baddbmm(both, centred, centred.mT, alpha=-2.0)
-    lower = torch.add(squared, both.add_(d * kind.tiny / slack), alpha=-slack)
+        squared = torch.baddbmm(norm_sums, centred, centred.mT, alpha=-2.0)
+    lower = torch.add(squared, norm_sums.add_(d * kind.tiny / slack), alpha=-slack)
     lower.diagonal(dim1=1, dim2=2).fill_(torch.inf)  # the point itself is no candidate
     return squared, lower, norms
 

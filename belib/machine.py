@@ -80,9 +80,9 @@ def fastest_precision() -> str:
         for attempt in range(10):  # the first is a warm-up
             for precision in best:
                 with products(precision):
-                    begun = time.thread_time()
+                    start = time.thread_time()
                     torch.matmul(factor, factor)
-                    spent = time.thread_time() - begun
+                    spent = time.thread_time() - start
                     best[precision] = min(best[precision], spent) if attempt else float("inf")
     pays = best["float32"] >= _WORTH_ROUNDING * best["bfloat16"]
     return "bfloat16" if pays and error < _BFLOAT16_PRECISION else "float32"

@@ -121,8 +121,8 @@ class Replay:
         # a start is valid once n_step rows follow it, until its row is overwritten
         length = self._length[source]
         new = written - length + np.arange(max(length, self.n_step), length + n) - self.n_step
-        held = self._first[source] + self.count[source]
-        self._starts[source, (held + np.arange(len(new))) % self.capacity] = new
+        end = self._first[source] + self.count[source]
+        self._starts[source, (end + np.arange(len(new))) % self.capacity] = new
         self.count[source] += len(new)
         self._written[source] += n
         self._length[source] += n
@@ -138,9 +138,9 @@ class Replay:
         """Copy the waiting rows into the memory."""
         if not self._waiting:
             return
-        places, rows = (np.concatenate(part) for part in zip(*self._waiting, strict=True))
-        places, rows = (to_device(torch.from_numpy(x), self._rows.device) for x in (places, rows))
-        self._rows.index_copy_(0, places, rows)
+        index, rows = (np.concatenate(part) for part in zip(*self._waiting, strict=True))
+        index, rows = (to_device(torch.from_numpy(x), self._rows.device) for x in (index, rows))
+        self._rows.index_copy_(0, index, rows)
         self._waiting, self._number_waiting = [], 0
 
     def sample(self, batch_size: int, streams: Streams) -> Batch:
@@ -159,14 +159,14 @@ class Replay:
 
     def transitions(self, start: Tensor) -> Batch:
         """Return the batch of transitions at starts (M, B)."""
-        places = (start[..., None] + self._ahead) % self.capacity + self._begin  # (M, B, n + 1)
-        gathered = self._rows.index_select(0, places.flatten()).view(*places.shape, -1)
+        index = (start[..., None] + self._ahead) % self.capacity + self._begin  # (M, B, n + 1)
+        gathered = self._rows.index_select(0, index.flatten()).view(*index.shape, -1)
         obs, action, reward, discount = gathered.split(self._split, -1)
         column = self._column.expand(*reward.shape[:-1], 1)
         reward = reward.gather(-1, column)[..., 1:, 0]
-        through = (self.discount * discount[..., 1:, 0]).cumprod(-1)  # discount[t+1..t+j] gamma^j
-        total = reward[..., 0] + (reward[..., 1:] * through[..., :-1]).sum(-1)
-        ends = obs[..., 0, :], action[..., 1, :], total, through[..., -1], obs[..., -1, :]
+        discounts = (self.discount * discount[..., 1:, 0]).cumprod(-1)  # discount[t+1..t+j] gamma^j
+        total = reward[..., 0] + (reward[..., 1:] * discounts[..., :-1]).sum(-1)
+        ends = obs[..., 0, :], action[..., 1, :], total, discounts[..., -1], obs[..., -1, :]
         return Batch(*ends, path=obs)
 
 

@@ -168,11 +168,11 @@ class Run:
 
     def save(self, work: Work) -> float:
         """Replace the checkpoint, then the tables; return the seconds spent."""
-        begun = time.monotonic()
+        start = time.monotonic()
         state = {**work.state(), "members": self.names, "format": FORMAT}
         paths.write_atomic(self.folders[0] / CHECKPOINT, lambda file: torch.save(state, file))
         work.write_tables()
-        return time.monotonic() - begun
+        return time.monotonic() - start
 
 
 def checkpoint_in(folder: Path) -> dict[str, Any] | None:
@@ -203,10 +203,10 @@ def checkpoint_in(folder: Path) -> dict[str, Any] | None:
 def checkpoints(folders: Sequence[Path]) -> Iterator[dict[str, Any]]:
     """Yield, once, the checkpoint of every run that one of these sibling folders is part of."""
     names = {folder.name for folder in folders}
-    for place in sorted(
+    for folder in sorted(
         {file.parent for f in folders for file in f.parent.glob(f"*/{CHECKPOINT}")}
     ):
-        state = checkpoint_in(place)
+        state = checkpoint_in(folder)
         if state and names.intersection(state["members"]):
             yield state
 

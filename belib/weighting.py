@@ -94,8 +94,8 @@ class Prelec(Weighting):
     def log(self, log_p: ArrayLike) -> Array:
         log_p = real_array("log_p", log_p, finite=False)
         with np.errstate(over="ignore"):
-            bent = self.beta * np.sign(log_p) * np.abs(log_p) ** self.alpha
-        return bent if self.extension == "odd" else np.where(log_p > 0, log_p, bent)
+            log_w = self.beta * np.sign(log_p) * np.abs(log_p) ** self.alpha
+        return log_w if self.extension == "odd" else np.where(log_p > 0, log_p, log_w)
 
     @property
     def fixed_point(self) -> float:
@@ -123,8 +123,8 @@ class TverskyKahneman(Weighting):
 
     def log(self, log_p: ArrayLike) -> Array:
         log_p, log_q = _log_odds_pair(log_p)
-        both = np.logaddexp(self.gamma * log_p, self.gamma * log_q)
-        return np.where(log_p > 0, log_p, self.gamma * log_p - both / self.gamma)
+        log_sum = np.logaddexp(self.gamma * log_p, self.gamma * log_q)
+        return np.where(log_p > 0, log_p, self.gamma * log_p - log_sum / self.gamma)
 
 
 @dataclass(frozen=True)
@@ -141,8 +141,8 @@ class LinearInLogOdds(Weighting):
     def log(self, log_p: ArrayLike) -> Array:
         log_p, log_q = _log_odds_pair(log_p)
         odds_for = math.log(self.delta) + self.gamma * log_p
-        bent = odds_for - np.logaddexp(odds_for, self.gamma * log_q)
-        return np.where(log_p > 0, log_p, bent)
+        log_w = odds_for - np.logaddexp(odds_for, self.gamma * log_q)
+        return np.where(log_p > 0, log_p, log_w)
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ class APT(Explorer):
         exclude_self = self.config.convention == "corrected"
         nearest = knn_distances(representation, k=self.config.k, exclude_self=exclude_self)
         distance = nearest.mean(-1)
-        reward = torch.stack([pay(r) for pay, r in zip(self.rewards, distance, strict=True)])
+        reward = torch.stack([f(r) for f, r in zip(self.rewards, distance, strict=True)])
         # standard deviation of the representation; `Tensor.var` takes a tenth of an update
         centred = representation - representation.mean(1, keepdim=True)
         scale = centred.square().sum(-1).mean(-1).sqrt()

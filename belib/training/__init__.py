@@ -1,8 +1,8 @@
 """The stages: `pretrain` collects datasets, `train_offline` learns policies from them.
 
-Members of one call are trained in lockstep, on a GPU where torch finds one. A run that is killed at
-any moment and called again ends in the same bytes (on a CPU, with the same number of threads); a
-finished one does nothing.
+Members of one call are trained in lockstep, on a GPU if torch finds one. A run that is killed and
+called again gives the same bytes (on a CPU, with the same number of threads). Calling a finished
+run does nothing.
 """
 
 import multiprocessing
@@ -43,20 +43,20 @@ def pretrain(
 ) -> list[Path]:
     """Collect a dataset for each config; return their folders.
 
-    Members whose agents have the same networks (behavioral, renyi and shannon; the seeds of each
-    other objective) are trained in lockstep, one such group after another. The policy of the
-    objective `task`, the online reference, is evaluated at the end: see `results.online`.
+    Members with agents of the same class (behavioral, renyi and shannon; otherwise one objective)
+    are trained in lockstep, one group after another. The policy of the objective `task`, the
+    online reference, is evaluated at the end: see `results.online`.
 
     Args:
         configs: one config, or several that differ only in objective, alpha, q, task and seed.
-        runs_dir: where datasets go, under `datasets/<domain>/<name>/`; relative to the project.
-        checkpoint_minutes: time between checkpoints; a killed run repeats what came after the last.
+        runs_dir: folder of the datasets, `datasets/<domain>/<name>/`; relative to the project.
+        checkpoint_minutes: time between checkpoints; a killed run restarts from the last one.
         progress: whether to show a progress bar.
-        wait: for other processes in the folders; by default they raise `runs.InUseError`.
+        wait: whether to wait for other processes in the folders, or to raise `runs.InUseError`.
 
-    Raises, before anything is run or written, ValueError for configs that do not go together, for
-    an unknown domain, or for a dataset that another config made; OSError where nothing can be
-    written.
+    Raise ValueError, before anything is run or written, for configs that cannot be members of one
+    run, for an unknown domain, and for a dataset made with another config. Raise OSError for
+    folders that are not writable.
     """
     configs = runs.listed(configs)
     runs.check_members(configs)
@@ -65,9 +65,9 @@ def pretrain(
     runs.check_folders(folders, configs)
     options = {"checkpoint_minutes": checkpoint_minutes, "progress": progress, "wait": wait}
     for group in lockstep(configs):
-        places = [config.folder(runs_dir) for config in group]
-        finished = [is_collected(c, folder) for c, folder in zip(group, places, strict=True)]
-        work = _execute(group, places, finished, Collection, **options)
+        group_folders = [config.folder(runs_dir) for config in group]
+        finished = [is_collected(c, folder) for c, folder in zip(group, group_folders, strict=True)]
+        work = _execute(group, group_folders, finished, Collection, **options)
         if work is not None:
             _describe(work)
     return folders
@@ -82,7 +82,7 @@ def _check_objectives(configs: Sequence[PretrainConfig]) -> None:
 
 
 def _describe(work: Collection) -> None:
-    """Write what follows a collection; for the first member, which has the checkpoint, last."""
+    """Evaluate online policies and write cards, last for the member with the checkpoint."""
     precision = work.learner.precision if work.learner else None
     members = list(zip(work.configs, work.folders, work.episodes, strict=True))
     for config, folder, episodes in reversed(members):
@@ -98,7 +98,7 @@ def _describe(work: Collection) -> None:
 
 
 def is_collected(config: PretrainConfig, folder: Path) -> bool:
-    """Return whether a dataset has all steps of its config, so that `pretrain` does nothing."""
+    """Return whether a dataset has all steps of its config."""
     card = datasets.read_card(folder)
     return card is not None and card["num_steps"] >= config.num_steps
 
@@ -111,15 +111,15 @@ def train_offline(
     progress: bool = True,
     wait: bool = False,
 ) -> pd.DataFrame:
-    """Learn a policy for each config, the members in lockstep on one dataset; return their results.
+    """Learn a policy for each config, in lockstep on one dataset; return their results.
 
     Args:
         configs: one config, or several that differ only in task and seed.
-        runs_dir: holds `datasets/`; results go under `offline/<domain>/<dataset>/<variant>/`.
+        runs_dir: folder of `datasets/`, and of results, `offline/<domain>/<dataset>/<variant>/`.
         checkpoint_minutes, progress, wait: as for `pretrain`.
 
-    Returns a table of `results.COLUMNS`, a row an evaluation. Raises ValueError (DatasetError for
-    the data) before time is spent.
+    Return a table of `results.COLUMNS`, one row per evaluation. Raise ValueError (DatasetError for
+    the data) before the first update.
     """
     configs = runs.listed(configs)
     runs.check_members(configs)
@@ -128,7 +128,7 @@ def train_offline(
     runs.check_folders(folders, configs)
     finished = [last_step(folder) >= configs[0].num_steps for folder in folders]
     source = configs[0].source(runs_dir)
-    if source.exists() or not all(finished):  # what is finished can do without its data
+    if source.exists() or not all(finished):  # finished runs do not need their data
         dataset = _finished_dataset(source)
         for state in runs.checkpoints(folders):
             with runs.restoring(folders[0]):
@@ -140,12 +140,12 @@ def train_offline(
 
 
 def _finished_dataset(folder: Path) -> Dataset:
-    """Return the dataset to learn from; DatasetError for one whose collection is not finished."""
+    """Return the dataset to learn from; DatasetError if its collection is not finished."""
     dataset = datasets.load(folder)
     if dataset.config() is not None and not datasets.is_described(dataset):
         raise datasets.DatasetError(
             f"{folder} has no card of all its {dataset.steps} steps: its collection is not "
-            "finished. Finish it, or write the card of what is there: "
+            "finished. Finish it, or write the card of the present steps: "
             f"python -m belib.datasets card {folder}"
         )
     return dataset
@@ -154,22 +154,22 @@ def _finished_dataset(folder: Path) -> Dataset:
 def random_like(
     data: Sequence[datasets.Dataset], *, scale: str, runs_dir: str | Path
 ) -> datasets.Dataset:
-    """Collect random actions of as many steps as some datasets have, and return the dataset.
+    """Collect and return a dataset of random actions with as many steps as the given datasets.
 
-    Raises ValueError for datasets of unequal sizes, also where random data are there already.
+    Raise ValueError for unequal sizes, also if a random dataset of another size exists already.
     """
     config = data[0].config() or PretrainConfig.at_scale(scale, domain=data[0].domain)
     changes = {"objective": "random", "task": "", "num_steps": data[0].steps}
     (folder,) = pretrain(replace(config, **changes), runs_dir=runs_dir)
     random = datasets.load(folder)
-    sizes = {each.name: each.steps for each in (*data, random)}
+    sizes = {dataset.name: dataset.steps for dataset in (*data, random)}
     if len(set(sizes.values())) > 1:
         raise ValueError(f"datasets compared must have equal sizes, got {sizes}")
     return random
 
 
 def last_step(folder: Path) -> int:
-    """Return the update of the last evaluation in a policy's folder, 0 without one."""
+    """Return the update of the last evaluation in a policy's folder, or 0."""
     file = folder / "results.csv"
     rows = results.read(file) if file.exists() else pd.DataFrame()
     return int(rows["step"].max()) if len(rows) else 0
@@ -182,14 +182,14 @@ def _execute(
     make: Callable[[list[Any], list[Path]], AnyWork],
     **options: Any,
 ) -> AnyWork | None:
-    """Run the members that are not finished, and return their work; None if all are.
+    """Run the members that are not finished, and return their work, or None.
 
-    All members of a begun run continue together: one that was killed while it wrote its last
-    tables, the first member's last of all, has finished members.
+    All members of an interrupted run continue together, also the finished members of a run that
+    was killed while it wrote its last tables.
     """
     left = [folder for folder, done in zip(folders, finished, strict=True) if not done]
-    begun = runs.checkpoint_in(left[0]) if left else None
-    names = {folder.name for folder in left} | set(begun["members"] if begun else [])
+    checkpoint = runs.checkpoint_in(left[0]) if left else None
+    names = {folder.name for folder in left} | set(checkpoint["members"] if checkpoint else [])
     pairs = [(c, f) for c, f in zip(configs, folders, strict=True) if f.name in names]
     done = [folder.name for folder in folders if folder.name not in names]
     if done:
@@ -206,12 +206,12 @@ def _execute(
 def train_groups(
     groups: Sequence[Sequence[OfflineConfig]], *, runs_dir: str | Path = "runs"
 ) -> pd.DataFrame:
-    """`train_offline` for independent groups of members, side by side in processes, one a core.
+    """Call `train_offline` for groups of members in parallel processes; return all results.
 
-    On a GPU they run one after another: members fill it. Groups differ in what members cannot:
-    dataset, algorithm, sizes. Returns all their results.
+    On a GPU the groups run one after another. Groups may differ in dataset, algorithm and sizes,
+    in which members of one group cannot.
     """
-    # what this process registered, workers lack
+    # workers do not have the objectives and domains that this process registered
     added = OBJECTIVES.maps[0] or any(envs.is_registered(c.domain) for g in groups for c in g)
     alone = added or machine.device().type == "cuda"
     processes = 1 if alone else min(len(groups), os.cpu_count() or 1)

@@ -1,4 +1,4 @@
-"""One lockstep collection: environments, agent, replay and the episodes on their way to disk."""
+"""Lockstep collection: environments, agent, replay memory, and the episodes written to disk."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -23,7 +23,7 @@ Arrays = dict[str, np.ndarray]
 
 
 def lockstep(configs: Sequence[PretrainConfig]) -> list[list[PretrainConfig]]:
-    """Return the groups of members that train together: those whose agents are of one class."""
+    """Return groups of members whose agents are of one class; a group trains together."""
     groups: dict[type[DDPG] | None, list[PretrainConfig]] = {}
     for config in configs:
         groups.setdefault(agent_of(config.objective), []).append(config)
@@ -31,7 +31,7 @@ def lockstep(configs: Sequence[PretrainConfig]) -> list[list[PretrainConfig]]:
 
 
 class Collection:
-    """M members that step, learn and record together; `advance` is one environment step.
+    """M members in lockstep; `advance` is one environment step of every member.
 
     Args:
         configs: one a member, equal in all but `PretrainConfig.MEMBER_FIELDS`.
@@ -46,7 +46,7 @@ class Collection:
         self.skill_dim = config.skill_dim if agent is SMM else 0
         sizes = (self.envs[0].obs_dim + self.skill_dim, self.envs[0].action_dim)
         self.exploration, self.skill_draws = Streams(seeds, "exploration"), Streams(seeds, "skill")
-        capacity = min(config.replay_capacity, 2 * config.num_steps + 2)  # with rows of resets
+        capacity = min(config.replay_capacity, 2 * config.num_steps + 2)  # with the rows of resets
         self.replay = Replay(
             len(configs), capacity, *sizes, n_step=config.n_step, discount=config.discount
         )
@@ -58,25 +58,25 @@ class Collection:
         self.task_rewards = TaskRewards(config.domain)
         self.paid_tasks = [config.task or task for config in configs]
         self.rows: list[list[tuple[np.ndarray, ...]]] = [[] for _ in configs]
-        """Of each member's present episode: obs, action, reward, discount, physics, all rewards."""
+        """Rows of the present episodes: obs, action, reward, discount, physics, all rewards."""
         self.skills = [np.zeros(self.skill_dim, np.float32) for _ in configs]
         self.step = 0
         self.episodes, self.physics_errors = [0] * len(configs), [0] * len(configs)
         self.history: list[list[dict[str, float]]] = [[] for _ in configs]
-        """Of each member, a row an episode: returns, and mean metrics of the updates in it."""
+        """For every member, one row per episode: returns, and mean metrics of its updates."""
         self.obs = [self._reset(member) for member in range(len(configs))]
-        """What each member's agent sees next, (obs_dim,)."""
+        """The next observation of every member's agent, (obs_dim,)."""
 
     @property
     def name(self) -> str:
-        """The members' datasets."""
+        """The names of the members' datasets."""
         return ", ".join(folder.name for folder in self.folders)
 
     def advance(self) -> None:
-        """Act, update every `update_every` steps once `random_steps` are over, step, record.
+        """Choose actions, update the agent if it is due, step the environments, record.
 
-        On a GPU the update runs while the environments step: nothing waits for it before the next
-        action. Environments step one after another: on a CPU, eight of them take 2 % of the time.
+        On a GPU the update runs while the environments step, until the next action is computed.
+        Environments step one after another: on a CPU, eight of them take 2 % of the time.
         """
         config, actions = self.config, self._actions()
         learning = self.step >= config.random_steps and self.step % config.update_every == 0
@@ -87,14 +87,14 @@ class Collection:
             self._step(member, action)
 
     def _actions(self) -> np.ndarray:
-        """Return actions (M, action_dim): uniform at first, then the agent's with noise."""
+        """Return actions (M, action_dim): uniform for `random_steps`, then the agent's."""
         if self.learner is None or self.step < self.config.random_steps:
             return self.exploration.uniform(self.envs[0].action_dim).numpy()
         obs = torch.from_numpy(np.array(self.obs))[:, None]
         return self.learner.act(obs, explore=True)[:, 0].numpy()
 
     def _step(self, member: int, action: np.ndarray) -> None:
-        """Step one environment. A simulation that breaks down ends its episode before that step."""
+        """Step one environment. A physics error ends the episode before this step."""
         try:
             step = self.envs[member].step(action)
         except PhysicsError as error:
@@ -108,7 +108,7 @@ class Collection:
         self.physics_errors[member] += broken
         if ended and len(self.rows[member]) > 1:
             self._write_episode(member)
-        elif broken and self.history[member]:  # at a first step there is no episode to count it
+        elif broken and self.history[member]:  # counted in the last episode
             self.history[member][-1]["physics_errors"] += self.physics_errors[member]
             self.physics_errors[member] = 0
         self.obs[member] = (
@@ -116,7 +116,7 @@ class Collection:
         )
 
     def _reset(self, member: int) -> np.ndarray:
-        """Start a member's episode, with a skill for SMM; return what the agent sees first."""
+        """Start a member's episode, with a skill for SMM; return the agent's observation."""
         step = self.envs[member].reset()
         if self.skill_dim:
             generator = self.skill_draws.generators[member]
@@ -128,13 +128,13 @@ class Collection:
         return self._seen(member, step.obs)
 
     def _seen(self, member: int, obs: np.ndarray) -> np.ndarray:
-        """Return an observation (obs_dim,) as the agent sees it: with its skill, if it has one."""
+        """Return the agent's observation (obs_dim,): with its skill, if it has one."""
         return np.concatenate([obs, self.skills[member]]) if self.skill_dim else obs
 
     def _record(self, member: int, action: np.ndarray, step: TimeStep, rewards: np.ndarray) -> None:
         """Append a row to the episode; at a reset, action and rewards are zeros.
 
-        The `corrected` convention replays it at once, URLB's an episode once it is finished.
+        The convention `corrected` adds it to the replay memory now; `urlb` adds finished episodes.
         """
         reward, discount = np.array([step.reward]), np.array([step.discount])
         self.rows[member].append((step.obs, action, reward, discount, step.physics, rewards))
@@ -144,7 +144,7 @@ class Collection:
             self.replay.add(member, obs, action, paid, discount, first=first)
 
     def _write_episode(self, member: int) -> None:
-        """Put the finished episode on disk, and its returns and mean metrics in the history."""
+        """Write the finished episode to disk; append its returns and metrics to the history."""
         episode, rewards = self._present_episode(member)
         datasets.write_episode(self.folders[member], self.episodes[member], episode, rewards)
         if self.config.convention == "urlb":
@@ -157,7 +157,7 @@ class Collection:
         self.physics_errors[member] = 0
 
     def _present_episode(self, member: int) -> tuple[Arrays, Arrays]:
-        """Return the arrays of the episode so far, with its skill `z`, and its task rewards."""
+        """Return the present episode's arrays, with its skill `z`, and its task rewards."""
         *columns, rewards = (np.array(column) for column in zip(*self.rows[member], strict=True))
         pairs = zip(datasets.DTYPES.items(), columns, strict=True)
         episode = {key: column.astype(dtype) for (key, dtype), column in pairs}
@@ -166,9 +166,9 @@ class Collection:
         return episode, dict(zip(self.task_rewards.tasks, rewards.T, strict=True))
 
     def _replay(self, member: int, episode: Arrays, reward: np.ndarray) -> None:
-        """Put an episode into the replay memory, with the rewards (rows,) that are paid.
+        """Add an episode to the replay memory, with the rewards (rows,) of the task.
 
-        URLB learns as if no episode ended early: see `belib.agents.ddpg`.
+        `urlb` replaces a terminal discount of 0 by 1: see `belib.agents.ddpg`.
         """
         skill = episode.get("z", np.empty((len(reward), 0), np.float32))
         obs, discount = np.concatenate([episode["observation"], skill], -1), episode["discount"]
@@ -177,7 +177,7 @@ class Collection:
         self.replay.add(member, obs, episode["action"], reward.reshape(-1, 1), discount, first=True)
 
     def write_tables(self) -> None:
-        """Write each member's `metrics.csv`: a row an episode."""
+        """Write each member's `metrics.csv`, one row per episode."""
         for folder, rows in zip(self.folders, self.history, strict=True):
             paths.write_text(folder / "metrics.csv", pd.DataFrame(rows).to_csv(index=False))
 
@@ -189,7 +189,7 @@ class Collection:
         return {key: round(float(np.mean(v)), 3) for key, v in numbers.items() if v}
 
     def state(self) -> dict[str, Any]:
-        """Return all but the finished episodes, which `restore` reads back from disk."""
+        """Return the state without finished episodes, which `restore` reads from disk."""
         columns = ([np.array(x) for x in zip(*rows, strict=True)] for rows in self.rows)
         return {
             "step": self.step,
@@ -206,7 +206,7 @@ class Collection:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from `state()`: the next steps are the same to the bit."""
+        """Continue from `state()`; the next steps are identical to the bit."""
         for name in ("step", "episodes", "history", "physics_errors"):
             setattr(self, name, state[name])
         if self.learner and self.engine:
@@ -223,7 +223,7 @@ class Collection:
             self._restore_replay(member)
 
     def _restore_replay(self, member: int) -> None:
-        """Fill the replay memory from the episodes on disk, the last that fit, and the present."""
+        """Fill the replay memory with the last episodes on disk, and the present one."""
         self.replay.clear(member)
         count, rows, task = self.episodes[member], 0, self.paid_tasks[member]
         if count:

@@ -1,4 +1,4 @@
-"""Evaluation: mean-action returns of policies, from starting states that depend on seeds alone."""
+"""Evaluation: episode returns of policies' mean actions, from seeded starting states."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -21,32 +21,32 @@ from belib.offline import LEARNERS
 from belib.streams import Streams, derive_seed
 
 Policy = Callable[[Tensor], Tensor]
-"""Observations (M, E, obs_dim) to actions (M, E, action_dim) in [-1, 1]."""
+"""Maps observations (M, E, obs_dim) to actions (M, E, action_dim) in [-1, 1]."""
 
 ONLINE_EPISODES = 10
-"""Of an evaluation of a task that was learnt online, as offline (table 3; ExORL)."""
+"""Episodes in the evaluation of a policy learnt online: as many as offline (ExORL)."""
 
-# A Quadruped whose torso is within 60 degrees of upright lands on its feet, and is then paid about
-# 500 for doing nothing; any other is paid about 5.
+# A Quadruped that starts within 60 degrees of upright lands on its feet, and gets a return of about
+# 500 without moving; otherwise about 5. This is the cosine of 60 degrees.
 _UPRIGHT = 0.5
 
 
 class Evaluator:
-    """Episode returns of M policies, each for its own task, over E episodes stepped in lockstep.
+    """Episode returns of M policies, each on its task, over E episodes stepped in lockstep.
 
-    Starting states depend on a member's seed, the step of training and the episode's number alone,
-    so evaluating changes nothing in training, and policies of equal seeds meet equal starts.
+    Starting states depend only on the member's seed, the training step and the episode's number. So
+    evaluation does not affect training, and policies of equal seeds have equal starting states.
     """
 
     def __init__(self, tasks: Sequence[str], seeds: Sequence[int], episodes: int):
         self.seeds, self.episodes = seeds, whole_number("episodes", episodes, least=1)
         if not tasks or len(tasks) != len(seeds):
             raise ValueError(f"tasks must be one or more, each with a seed, got {tasks}, {seeds}")
-        places = [(task, tasks[:m].count(task)) for m, task in enumerate(tasks)]
-        self._envs = [[_environment(*place, e) for e in range(episodes)] for place in places]
+        keys = [(task, tasks[:m].count(task)) for m, task in enumerate(tasks)]
+        self._envs = [[_environment(*key, e) for e in range(episodes)] for key in keys]
         self.obs_dim, self.action_dim = self._envs[0][0].obs_dim, self._envs[0][0].action_dim
         self.upright = np.full(len(tasks), np.nan)
-        """Share (M,) of the last evaluation's starts with an upright torso, NaN without a torso."""
+        """Share (M,) of upright starting states in the last evaluation; NaN without a torso."""
 
     def __call__(self, policy: Policy, step: int) -> np.ndarray:
         """Return the undiscounted episode returns (M, E) of a policy after `step` updates."""
@@ -67,7 +67,7 @@ class Evaluator:
         return returns
 
     def zero_policy(self) -> Policy:
-        """Return the policy that does nothing."""
+        """Return the policy whose actions are 0."""
         return lambda obs: torch.zeros(*obs.shape[:-1], self.action_dim)
 
     def random_policy(self) -> Policy:
@@ -78,12 +78,12 @@ class Evaluator:
 
 @functools.cache
 def _environment(task: str, member: int, episode: int) -> Environment:
-    """Return an environment that all evaluators share: each evaluation seeds and resets it."""
+    """Return an environment, shared by all evaluators, which seed and reset it."""
     return Environment(task, 0)
 
 
 def _step(env: Environment, action: np.ndarray, before: TimeStep) -> TimeStep:
-    """Step; where the simulation breaks down the episode ends, and that step pays nothing."""
+    """Step; a physics error ends the episode, with a reward of 0."""
     try:
         return env.step(action)
     except PhysicsError:
@@ -91,7 +91,7 @@ def _step(env: Environment, action: np.ndarray, before: TimeStep) -> TimeStep:
 
 
 def _is_upright(env: Environment) -> float:
-    """Return 1 or 0, NaN for a body without a torso."""
+    """Return 1 if the torso is upright, 0 if not, NaN without a torso."""
     torso_upright = getattr(env.physics, "torso_upright", None)
     return np.nan if torso_upright is None else float(torso_upright() > _UPRIGHT)
 
@@ -108,13 +108,12 @@ def check_tasks(configs: Sequence[OfflineConfig]) -> None:
 def evaluate_baselines(
     configs: OfflineConfig | Sequence[OfflineConfig], *, runs_dir: str | Path = "runs"
 ) -> pd.DataFrame:
-    """Return the returns of zero actions and of uniform actions, for `configs`' tasks and seeds.
+    """Evaluate zero actions and uniform actions for the tasks and seeds of `configs`.
 
-    A policy's return means little without them: Quadruped pays about 500 for lying still if it
-    lands on its feet. They begin in the same states as policies of the same seeds after `num_steps`
-    updates.
+    They are needed to judge a policy: a Quadruped that lands on its feet gets about 500 without
+    moving. Starting states are those of policies with the same seeds after `num_steps` updates.
 
-    Raises ValueError for tasks of other domains, and for configs that differ in `num_steps` or
+    Raise ValueError for tasks of other domains, and for configs that differ in `num_steps` or
     `eval_episodes`.
     """
     configs = runs.listed(configs)
@@ -142,38 +141,34 @@ def evaluate_baselines(
 def kept_policy(
     config: LearnerConfig, folder: Path, learner: type[ActorCritic], sizes: tuple[int, int]
 ) -> tuple[Policy, dict[str, Any]]:
-    """Return the mean action of one member of a run, and the run's checkpoint that it is from.
+    """Return a member's policy (its mean action), and the checkpoint that holds it.
 
     Args:
-        config, folder: the member's.
-        learner: class of the run's members.
+        config, folder: of the member.
+        learner: class of the run's learner.
         sizes: obs_dim, action_dim.
 
-    Raises ValueError where no checkpoint has this member.
+    Raise ValueError if no checkpoint has this member.
     """
     state = next(runs.checkpoints([folder]), None)
     if state is None:
         raise ValueError(f"{folder.parent} must hold a checkpoint with {folder.name}, got none")
     members = state["members"]
     configs = [type(config).from_yaml(folder.parent / name / runs.CONFIG) for name in members]
-    kept, place = learner(*sizes, configs), members.index(folder.name)
+    restored, index = learner(*sizes, configs), members.index(folder.name)
     with runs.restoring(folder):
-        kept.load_state_dict(state["learner"])
+        restored.load_state_dict(state["learner"])
 
     def policy(obs: Tensor) -> Tensor:
-        return kept.act(obs.expand(len(members), -1, -1), explore=False)[place : place + 1]
+        return restored.act(obs.expand(len(members), -1, -1), explore=False)[index : index + 1]
 
     return policy, state
 
 
 def evaluate_online(config: PretrainConfig, folder: Path) -> None:
-    """Evaluate the policy that learnt a task online; write one row beside the data.
+    """Evaluate the policy of a dataset of the objective `task`; write one row into its folder.
 
-    Offline learning is compared with it.
-
-    Args:
-        config: of the objective `task`.
-        folder: the dataset's.
+    This policy, learnt online, is the reference for offline learning.
     """
     evaluator = Evaluator([config.task], [config.seed], ONLINE_EPISODES)
     sizes = (evaluator.obs_dim, evaluator.action_dim)
@@ -188,15 +183,15 @@ def evaluate_online(config: PretrainConfig, folder: Path) -> None:
 
 
 def rollout(config: OfflineConfig, *, runs_dir: str | Path = "runs") -> np.ndarray:
-    """Return the physics states (steps + 1, nq + nv + na) of one episode of a policy's mean action.
+    """Return the physics states (steps + 1, nq + nv + na) of one episode of mean actions.
 
-    It ends where the simulation breaks down, as an evaluation does.
+    A physics error ends the episode.
 
     Args:
-        config: of a member that `train_offline` has trained.
-        runs_dir: where it was trained.
+        config: of a policy that `train_offline` has trained.
+        runs_dir: folder of the runs.
 
-    Raises ValueError where no checkpoint has this member.
+    Raise ValueError if no checkpoint has this policy.
     """
     env = Environment(config.task, derive_seed(config.seed, "rollout"))
     learner, sizes = LEARNERS[config.algorithm], (env.obs_dim, env.action_dim)

@@ -1,4 +1,4 @@
-"""One lockstep offline run: a dataset in memory, M learners, their evaluations."""
+"""Lockstep offline learning: a dataset in memory, M learners, their evaluations."""
 
 import math
 from collections.abc import Sequence
@@ -21,23 +21,23 @@ from belib.streams import Streams
 from belib.training.evaluation import Evaluator
 
 _DIVERGED = 100
-"""Critic values this many times above what the rewards allow are a divergence."""
+"""A critic diverges if its values exceed the largest possible return by this factor."""
 
 _LOOK_EVERY = 100
-"""Updates between looks for divergence: each waits for all that a GPU has been given to do."""
+"""Updates between checks for divergence, which wait for a GPU to finish its work."""
 
 _LEAST_REWARD = 0.01
-"""Floor of max abs(reward) in the divergence bound: a fresh critic outputs about 1 even where a
-sparse task's rewards are all 0."""
+"""Floor of max abs(reward) in the divergence bound: an untrained critic outputs about 1 even if all
+rewards of a sparse task are 0."""
 
 
 class Learning:
-    """M learners (tasks x seeds) of one algorithm on one dataset; `advance` is one update of each.
+    """M learners (tasks x seeds) of one algorithm on one dataset; `advance` updates each once.
 
     Args:
         configs: one a member, equal in all but `OfflineConfig.MEMBER_FIELDS`.
         folders: the members' folders.
-        dataset: whose transitions all members share, each with its own task's rewards.
+        dataset: its transitions are shared; rewards are those of each member's task.
     """
 
     def __init__(self, configs: Sequence[OfflineConfig], folders: Sequence[Path], dataset: Dataset):
@@ -47,25 +47,25 @@ class Learning:
         self.evaluator = Evaluator(tasks, seeds, self.config.eval_episodes)
         sizes = (self.evaluator.obs_dim, self.evaluator.action_dim)
         check_sizes(self.config, dataset, sizes)
-        held = oldest(dataset, self.config.replay_capacity)
-        replay, self.bound = load_replay(configs, held, sizes)
+        subset = oldest(dataset, self.config.replay_capacity)
+        replay, self.bound = load_replay(configs, subset, sizes)
         self.learner = LEARNERS[self.config.algorithm](*sizes, configs)
         draws = Streams(seeds, "replay")
         self.engine = Engine(self.learner, replay, self.config.batch_size, draws)
         self.step = 0
         self.returns: list[list[dict[str, Any]]] = [[] for _ in configs]
-        """Of each member, a row an evaluation: `results.row` and the update's metrics."""
+        """For every member, one row per evaluation: `results.row` and the update's metrics."""
         self.diverged: list[int | None] = [None] * len(configs)
-        """The update at which a member was stopped."""
+        """The update at which a member was stopped, or None."""
         self.revision = paths.git_revision()
 
     @property
     def name(self) -> str:
-        """The learner, its dataset and the number of members."""
+        """The learner, the dataset and the number of members."""
         return f"{self.config.variant} on {self.config.dataset}, {len(self.configs)} members"
 
     def advance(self) -> None:
-        """One update of every member; an evaluation every `eval_every` updates and at the end."""
+        """Update every member once; evaluate every `eval_every` updates and at the end."""
         if self.step == 0 and self.config.eval_first:
             self._evaluate({})
         self.engine.step()
@@ -78,9 +78,9 @@ class Learning:
                 self._evaluate(metrics)
 
     def _stop_the_diverged(self, metrics: Metrics) -> None:
-        """Clear members whose numbers are not finite or whose values exceed all reason.
+        """Clear members with metrics that are not finite or values beyond the bound.
 
-        The others go on: members meet in no product, so that NaN does not pass from one to another.
+        The others continue: no operation mixes members, so NaN does not spread between them.
         """
         numbers = torch.stack(list(metrics.values()))  # (metrics, M)
         values = metrics.get("value", numbers[0]).abs()
@@ -112,10 +112,10 @@ class Learning:
             self.returns[member].append(results.row(config, *facts, **changes) | numbers)
 
     def write_tables(self) -> None:
-        """Write each member's `results.csv` and `metrics.csv`: a row an evaluation.
+        """Write each member's `results.csv` and `metrics.csv`, one row per evaluation.
 
-        What says that a member is finished comes last: its `results.csv`, and the first one's,
-        which has the checkpoint, after all others'.
+        `results.csv` marks a member as finished, so it is written after `metrics.csv`, and that of
+        the first member, which has the checkpoint, last of all.
         """
         for folder, rows in reversed(list(zip(self.folders, self.returns, strict=True))):
             table = pd.DataFrame(rows, columns=results.COLUMNS if not rows else None)
@@ -130,25 +130,25 @@ class Learning:
         return {"return": round(float(np.mean(latest)), 1)} if latest else {}
 
     def state(self) -> dict[str, Any]:
-        """Return everything but the dataset."""
+        """Return the state without the dataset."""
         plain = {name: getattr(self, name) for name in ("step", "data", "returns", "diverged")}
         return {**plain, "learner": self.learner.state_dict(), "engine": self.engine.state()}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from `state()`, on the same dataset; updates are the same to the bit."""
+        """Continue from `state()` on the same dataset; updates are identical to the bit."""
         self.step, self.returns, self.diverged = state["step"], state["returns"], state["diverged"]
         self.learner.load_state_dict(state["learner"])
         self.engine.restore(state["engine"])
 
 
 def identity(dataset: Dataset) -> dict[str, Any]:
-    """Return a dataset's name, size, and its card's hash of all arrays, if it has a card."""
+    """Return a dataset's name, size, and the hash of all arrays from its card, if any."""
     card = datasets.read_card(dataset.folder) or {}
     return {"name": dataset.name, "steps": dataset.steps, "sha256": card.get("sha256")}
 
 
 def check_data(before: dict[str, Any], now: dict[str, Any]) -> None:
-    """Raise DatasetError where the identities of the data before and now differ."""
+    """Raise DatasetError if the identity of the data has changed."""
     if before != now:
         raise DatasetError(
             f"{now['name']} has changed since policies were learnt from it (it had "
@@ -157,7 +157,7 @@ def check_data(before: dict[str, Any], now: dict[str, Any]) -> None:
 
 
 def check_sizes(config: OfflineConfig, dataset: Dataset, sizes: tuple[int, int]) -> None:
-    """Raise DatasetError where a dataset's arrays are not those of the task's environment."""
+    """Raise DatasetError if a dataset's arrays do not fit the task's environment."""
     first = next(dataset.episodes())
     for key, size in zip(("observation", "action"), sizes, strict=True):
         if first[key].shape[1] != size:
@@ -168,7 +168,7 @@ def check_sizes(config: OfflineConfig, dataset: Dataset, sizes: tuple[int, int])
 
 
 def oldest(dataset: Dataset, transitions: int) -> Dataset:
-    """Return the first episodes that hold so many transitions, as ExORL's loader does; or all."""
+    """Return the first episodes, with at least so many transitions, as in ExORL; or all."""
     number = np.searchsorted(np.cumsum(dataset.lengths), transitions) + 1
     return replace(dataset, files=dataset.files[:number])
 
@@ -176,12 +176,11 @@ def oldest(dataset: Dataset, transitions: int) -> Dataset:
 def load_replay(
     configs: Sequence[OfflineConfig], dataset: Dataset, sizes: tuple[int, int]
 ) -> tuple[Replay, float]:
-    """Return the dataset's transitions in memory once, for all members, a reward column a task.
+    """Return a memory of the dataset's transitions, shared by all members, and a bound of returns.
 
-    `sizes` are obs_dim and action_dim.
-
-    Returns also the largest discounted sum that its rewards allow. Raises DatasetError for episodes
-    and rewards that `datasets.validate` finds faults in, and where a batch exceeds the dataset.
+    The memory has one reward column per task. The bound is the largest discounted return that the
+    rewards allow. `sizes` are obs_dim and action_dim. Raise DatasetError for episodes and rewards
+    that `datasets.validate` rejects, and if a batch exceeds the dataset.
     """
     config, tasks = configs[0], sorted({config.task for config in configs})
     if dataset.steps < config.batch_size:
@@ -197,7 +196,7 @@ def load_replay(
         n_step=1,
         discount=config.discount,
         rewards=len(tasks),
-        members=[(0, tasks.index(each.task)) for each in configs],
+        members=[(0, tasks.index(member.task)) for member in configs],
     )
     for episode, rewards in zip(dataset.episodes(), labels, strict=True):
         replay.add_episode(0, {**episode, "reward": rewards})

@@ -26,7 +26,7 @@ def labelled(rows: pd.DataFrame) -> pd.DataFrame:
     table = rows.drop_duplicates("dataset").reset_index(drop=True)
     recipe = style.recipes(table)
     repeated = recipe.duplicated(keep=False)
-    seed = table["seed"].map("{:g}".format, na_action="ignore")
+    seed = pd.to_numeric(table["seed"]).map("{:g}".format, na_action="ignore")
     table["label"] = recipe.where(~repeated, recipe + ", seed " + seed)
     by_name = table["objective"].isna() | (repeated & table["seed"].isna())
     by_name |= table["label"].duplicated(keep=False)

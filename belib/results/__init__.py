@@ -1,7 +1,4 @@
-"""Results: one tidy table, a row an evaluation, and the statistics over it.
-
-`python -m belib.results RUNS_DIR` prints the summary of all results below a folder.
-"""
+"""Results: one table with a row for every evaluation, and the statistics of it."""
 
 from itertools import permutations
 from pathlib import Path
@@ -18,31 +15,32 @@ from belib.statistics import bootstrap, interquartile_mean, probability_of_impro
 COLUMNS = ("domain", "task", "dataset", "objective", "parameter", "algorithm", "seed", "step")
 COLUMNS += ("return", "episodes", "upright", "status", "scale", "data_scale", "revision")
 COLUMNS += ("precision", "variant")
-"""`return` is the mean over `episodes` evaluation episodes of the mean action; `upright` is the
-share of their starts with an upright torso; `seed` is the learner's; `status` is `ok`, or
-`diverged` with a `return` that is missing; `scale` is the learner's, `data_scale` its dataset's;
-`precision` is that of the networks' products, missing for baselines; `variant` is what tells the
-dataset from others of its objective and parameter."""
+"""`return` is the mean return of the deterministic policy over `episodes` evaluation episodes;
+`upright` is the share of these episodes that start with an upright torso; `seed` and `scale` are
+the learner's, `data_scale` is the dataset's; `status` is `ok`, or `diverged` with a missing
+`return`; `precision` is that of matrix products, missing for baselines; `variant` distinguishes
+datasets of one objective and parameter."""
 
 TEXT = ("domain", "task", "dataset", "objective", "algorithm", *COLUMNS[-6:])
-"""The columns of text, also where a name or a revision consists of digits."""
+"""The columns of text, even where a name or a revision consists of digits."""
 
 ONLINE = "online.csv"
-"""The row of a policy that learnt its task online, in the folder of the data it collected."""
+"""The evaluation of a policy that learnt its task online, in the folder of its dataset."""
 
 BASELINES = ("zero action", "random policy")
 SCORES = ("final", "best")
-"""The last evaluation of a policy; or its best one, which nobody could have chosen without it."""
+"""A policy's last evaluation, or its best one, which is chosen by its own return."""
 
 MEMBER = ["task", "dataset", "algorithm", "seed"]
+"""The columns that identify a policy."""
 
-KINDS: dict[str, Any] = {
+RULES: dict[str, Any] = {
     "names": MEMBER[:3],
     "integers": ["seed", "step"],
     "numbers": ["return"],
     "optional": ["parameter", "episodes", "upright"],
 }
-"""Of columns, for `tables.checked`."""
+"""Arguments of `tables.checked`."""
 
 PAPER_TABLE_1 = pd.DataFrame(
     {
@@ -65,34 +63,26 @@ def row(
     revision: str,
     **changes: Any,
 ) -> dict[str, Any]:
-    """The row of one evaluation: the returns (E,) of a member after `step` updates."""
-    return {
-        "domain": config.domain,
-        "task": config.task,
-        "dataset": config.dataset,
-        "objective": None if collected is None else collected.objective,
-        "parameter": None if collected is None else collected.parameter,
-        "algorithm": config.variant,
-        "seed": config.seed,
-        "step": step,
-        "return": float(returns.mean()),
-        "episodes": len(returns),
-        "upright": np.nan,
-        "status": "ok",
-        "scale": config.scale,
-        "data_scale": None if collected is None else collected.scale,
-        "revision": revision,
-        "precision": None,
-        "variant": (collected.variant or None) if collected else None,
-        **changes,
-    }
+    """Return the row of one evaluation: returns (E,) of a policy after `step` updates.
+
+    `collected` is its dataset's config, None for foreign datasets and baselines. `changes` are
+    columns that have other values.
+    """
+    same = ("domain", "task", "dataset", "seed", "scale")
+    values = dict.fromkeys(COLUMNS) | {name: getattr(config, name) for name in same}
+    if collected is not None:
+        values |= {"objective": collected.objective, "parameter": collected.parameter}
+        values |= {"data_scale": collected.scale, "variant": collected.variant or None}
+    values |= {"algorithm": config.variant, "step": step, "return": float(returns.mean())}
+    values |= {"episodes": len(returns), "upright": np.nan, "status": "ok", "revision": revision}
+    return values | changes
 
 
 def online(runs_dir: str | Path, scale: str) -> dict[str, float]:
-    """For each task that was learnt online at a scale, the mean final return over seeds."""
+    """Return the mean final return over seeds of each task that was learnt online at a scale."""
     files = sorted(paths.resolve(runs_dir).glob(f"datasets/*/*/{ONLINE}"))
-    found = read(*files).query("scale == @scale") if files else pd.DataFrame()
-    return {} if found.empty else evaluations(found).groupby("task")["return"].mean().to_dict()
+    table = read(*files).query("scale == @scale") if files else pd.DataFrame()
+    return {} if table.empty else evaluations(table).groupby("task")["return"].mean().to_dict()
 
 
 def write(path: Path, table: pd.DataFrame) -> None:
@@ -101,69 +91,59 @@ def write(path: Path, table: pd.DataFrame) -> None:
 
 
 def read(*files: Path) -> pd.DataFrame:
-    """The rows of files `results.csv` or `online.csv`; ValueError that names one of anything else.
+    """Return the rows of files `results.csv` or `online.csv`; a file may have no rows yet.
 
-    A file has none before the first evaluation. Those of early versions have no `status`,
-    `upright`, `precision` and `variant`, which are missing then.
+    Columns that early versions did not write are missing. ValueError names a damaged file.
     """
     later = ("status", "upright", "precision", "variant")
-    needed = [name for name in COLUMNS if name not in later]
-    table = tables.read_csv(*files, text=TEXT, empty=True, others=needed, **KINDS)
+    required = [name for name in COLUMNS if name not in later]
+    table = tables.read_csv(*files, text=TEXT, empty=True, others=required, **RULES)
     return table.reindex(columns=[*COLUMNS, *(name for name in table if name not in COLUMNS)])
 
 
 def collect(runs_dir: str | Path) -> pd.DataFrame:
-    """All rows of the `results.csv` files in `<runs_dir>/offline`; ValueError for none."""
+    """Return all rows of the `results.csv` files in `<runs_dir>/offline`; ValueError for none."""
     folder = paths.resolve(runs_dir) / "offline"
     files = sorted(folder.glob("**/results.csv"))
-    found = read(*files) if files else pd.DataFrame()
-    if found.empty:
+    table = read(*files) if files else pd.DataFrame()
+    if table.empty:
         raise ValueError(f"{folder} must hold results.csv files with rows, got none")
-    return found
+    return table
 
 
 def evaluations(table: pd.DataFrame, *columns: str) -> pd.DataFrame:
-    """Each evaluation once, in one order, whatever was joined, sorted, filtered or added.
+    """Return every evaluation once, from rows of `COLUMNS` in any order.
 
-    Policies are in the order of tasks (the paper's first), datasets, learners and seeds, their
-    evaluations in that of steps. Rows that repeat an evaluation, as where the same results were
-    joined twice, count once.
-
-    Args:
-        table: rows of `COLUMNS`, of which it needs `MEMBER`, `step`, `return` and both scales.
-        columns: others that must be there.
-
-    Raises ValueError for other tables, for several scales, whose numbers do not belong in one
-    statistic, and where a policy has two returns at one step: they are of two runs.
+    They are sorted by task (the paper's first), dataset, learner, seed and step. Raises ValueError
+    if one of `MEMBER`, `step`, `return`, the scales and `columns` is missing, for several scales,
+    and if a policy has two returns at one step.
     """
-    table = tables.checked(table, others=["scale", "data_scale", *columns], **KINDS)
+    table = tables.checked(table, others=["scale", "data_scale", *columns], **RULES)
     for name in ("scale", "data_scale"):
         scales = sorted(table[name].dropna().astype(str).unique())
         if len(scales) > 1:
-            found = ", ".join(scales)
-            raise ValueError(f"results of one statistic must have one {name}, got {found}")
+            got = ", ".join(scales)
+            raise ValueError(f"results of one statistic must have one {name}, got {got}")
     keys = list(table[[*MEMBER, "step"]].itertuples(index=False, name=None))
-    order = sorted(range(len(keys)), key=lambda row: _place(*keys[row]))
+    order = sorted(range(len(keys)), key=lambda row: _sort_key(*keys[row]))
     return tables.once(table.iloc[order], [*MEMBER, "step"], ["return"])
 
 
-def _place(task: str, dataset: str, learner: str, *numbers: int) -> tuple:
-    """Where an evaluation stands among others."""
-    known = list(PAPER_TABLE_1.index)
-    first = known.index(task) if task in known else len(known)
-    name = learner.partition("-")[0]
-    rank = ALGORITHMS.index(name) if name in ALGORITHMS else len(ALGORITHMS)
-    return first, task, dataset, rank, learner, *numbers
+def _sort_key(task: str, dataset: str, algorithm: str, *numbers: int) -> tuple:
+    tasks, learner = list(PAPER_TABLE_1.index), algorithm.partition("-")[0]
+    place = tasks.index(task) if task in tasks else len(tasks)
+    rank = ALGORITHMS.index(learner) if learner in ALGORITHMS else len(ALGORITHMS)
+    return place, task, dataset, rank, algorithm, *numbers
 
 
 def final(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the last evaluation of each member: no choice of a best one. See `evaluations`."""
+    """Return the last evaluation of every policy; see `evaluations`."""
     last = evaluations(table).drop_duplicates(MEMBER, keep="last")
     return last.assign(score="final").reset_index(drop=True)
 
 
 def best(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the best evaluation of each member, chosen by the very returns that it reports."""
+    """Return the evaluation with the highest return of every policy; see `evaluations`."""
     table = evaluations(table)
     values = table.assign(value=table["return"].fillna(-np.inf))
     top = values.groupby(MEMBER, sort=False)["value"].idxmax()
@@ -171,18 +151,17 @@ def best(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def scores(table: pd.DataFrame, score: str) -> pd.DataFrame:
-    """Return a row a member, `final` or `best`, with a column `score` that says which."""
+    """Return the `final` or the `best` evaluation of every policy; a column `score` says which."""
     if score not in SCORES:
         raise ValueError(f"score must be one of {', '.join(SCORES)}, got {score!r}")
     return final(table) if score == "final" else best(table)
 
 
 def summary(table: pd.DataFrame, score: str = "final") -> pd.DataFrame:
-    """Return statistics over seeds, a row a learner, dataset and task, or a baseline.
+    """Return statistics over seeds, a row a task, dataset and learner (or baseline).
 
     `mean` and `sd` (n - 1) are the paper's; `iqm` is the interquartile mean with a 95 % bootstrap
-    interval from `low` to `high`. Policies that diverged are counted and are in no mean.
-    ValueError as of `evaluations`, such as for several scales.
+    interval from `low` to `high`. Policies that diverged are counted and enter no mean.
     """
     rows = []
     members = scores(evaluations(table, "episodes", "upright"), score)
@@ -201,15 +180,11 @@ def summary(table: pd.DataFrame, score: str = "final") -> pd.DataFrame:
 def improvement(
     table: pd.DataFrame, by: str, *, within: tuple[str, ...] = ("task",), score: str = "final"
 ) -> pd.DataFrame:
-    """Return the matrix of P(a run of the row's group has a higher return than the column's).
+    """Return the matrix of P(a policy of the row's group has a higher return than the column's).
 
-    Args:
-        table: rows of `COLUMNS` of one scale.
-        by: the column of what is compared, such as `dataset` or `algorithm`.
-        within: runs are compared where they agree in these columns, and the chances averaged.
-        score: `final` or `best`.
-
-    Ties count half. ValueError where a group lacks runs that another has.
+    Groups differ in the column `by`, such as `dataset` or `algorithm`. Policies are compared where
+    they agree in the columns `within`, and the probabilities averaged; ties count half. Raises
+    ValueError if a group has no policies where another has some.
     """
     members = scores(evaluations(table, by, *within), score).dropna(subset="return")
     strata = members[list(within)].apply(lambda row: ", ".join(map(str, row)), axis=1)
@@ -227,11 +202,11 @@ def improvement(
 
 
 def table_1(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the paper's table 1 beside what it leaves out, a row a task and objective.
+    """Return the paper's table 1 beside means, a row a task and objective.
 
-    `best over everything` is the highest evaluation of any dataset, seed, learner and step: it
-    grows with the number of tries, `policies`. `mean of finals` is over the same policies, and
-    `best mean` is the highest mean over seeds of any one dataset and learner.
+    `best over everything` is the highest return over datasets, seeds, learners and steps, which
+    grows with the number of `policies`. `mean of finals` is the mean final return of the same
+    policies; `best mean` is the highest mean over seeds of one dataset and learner.
     """
     rows, table = [], evaluations(table, "objective")
     learnt = table[~table["algorithm"].isin(BASELINES)]

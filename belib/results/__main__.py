@@ -1,4 +1,4 @@
-"""Print the summary of all results below a folder: `python -m belib.results RUNS_DIR`."""
+"""Print the summary of all results in a folder: `python -m belib.results RUNS_DIR`."""
 
 import argparse
 import sys
@@ -9,19 +9,17 @@ import pandas as pd
 from belib.results import collect, summary
 
 
-def main() -> int:
-    """Run the command line; return its exit status."""
+def main() -> None:
+    """Run the command line; exit with a message if there are no results, or damaged ones."""
     parser = argparse.ArgumentParser(prog="python -m belib.results", description="Print a summary.")
     parser.add_argument("runs_dir", type=Path, help="holds offline/")
     try:
         table = summary(collect(parser.parse_args().runs_dir.absolute()))
     except (ValueError, OSError) as error:
-        print(error, file=sys.stderr)
-        return 1
+        sys.exit(str(error))
     with pd.option_context("display.width", 120, "display.float_format", "{:.1f}".format):
         print(table.drop(columns=["upright", "episodes"]).to_string(index=False))
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

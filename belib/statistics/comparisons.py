@@ -1,19 +1,18 @@
-"""Comparisons of the arms of a study, whose units are datasets; blocks hold one of every arm.
+"""Comparisons of the arms of a study with datasets as units, collected in blocks of all arms.
 
-Values come as arrays (B,), one a block, in the same order of blocks for all arms. `docs/study.md`
-says which of these tests decide, and at which level.
+Values are arrays (B,), one value a block, with blocks in one order. `docs/study.md` says which of
+these tests decide, and at which level.
 """
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import optimize, stats
 
 from belib.arrays import real_array
-
-Array = NDArray[np.float64]
+from belib.statistics import Array
 
 
 class Difference(NamedTuple):
@@ -24,13 +23,13 @@ class Difference(NamedTuple):
     high: float
     """Ends of Welch's confidence interval."""
     sd: float
-    """Root of the mean of the two variances between datasets: the unit of effect sizes."""
+    """Root of the mean variance between datasets of the two arms: the unit of effect sizes."""
     p: float
-    """Of no difference, by Welch's t test, two-sided."""
+    """Welch's two-sided t test of no difference."""
     p_permuted: float
-    """The same by exchanging the two arms within blocks: exact, or from 100,000 draws."""
+    """The permutation test of no difference."""
     p_different: float
-    """Of a difference of `margin` or more, by two one-sided Welch tests: small if equivalent."""
+    """Two one-sided Welch tests of a difference of `margin` or more: small for equivalent arms."""
 
 
 def compare(
@@ -41,32 +40,33 @@ def compare(
     confidence: float = 0.95,
     draws: int = 100_000,
 ) -> Difference:
-    """Compare two arms (B,) of at least two blocks; `margin` is in standard deviations.
+    """Compare two arms (B,) of two or more blocks.
 
-    `draws` are the permutations where there are more. Variances need not be equal (Welch 1947);
-    equivalence is Schuirmann's (1987).
+    Variances may differ (Welch 1947). Equivalence (Schuirmann 1987) has a `margin` in standard
+    deviations; `draws` are those of `permutation_p`.
     """
     x, y = _blocks(one, other)
     test = stats.ttest_ind(x, y, equal_var=False)
-    low, high = test.confidence_interval(confidence)
+    low, high = map(float, test.confidence_interval(confidence))
     sd = float(np.sqrt((x.var(ddof=1) + y.var(ddof=1)) / 2))
-    sides = (("greater", margin), ("less", -margin))
-    p_sides = [
-        stats.ttest_ind(x + shift * sd, y, equal_var=False, alternative=side).pvalue
-        for side, shift in sides
-    ]
+    p_different = max(
+        float(stats.ttest_ind(x + shift * sd, y, equal_var=False, alternative=side).pvalue)
+        for side, shift in (("greater", margin), ("less", -margin))
+    )
+    p_permuted = permutation_p(x, y, draws=draws)
     value = float(x.mean() - y.mean())
-    ends = (value, float(low), float(high), sd, float(test.pvalue))
-    return Difference(*ends, permutation_p(x, y, draws=draws), float(max(p_sides)))
+    return Difference(value, low, high, sd, float(test.pvalue), p_permuted, p_different)
 
 
 def permutation_p(
     one: ArrayLike, other: ArrayLike, *, draws: int = 100_000, seed: int = 0
 ) -> float:
-    """Return p of no difference, two-sided, where arms are exchanged within blocks."""
-    x, y = _blocks(one, other)
+    """Return the two-sided p of no difference if the two arms are exchanged within blocks.
+
+    It is exact with up to `draws` permutations, and otherwise from `draws` random ones.
+    """
     test = stats.permutation_test(
-        (x, y),
+        _blocks(one, other),
         lambda x, y, axis: (x - y).mean(axis),
         permutation_type="samples",
         vectorized=True,
@@ -85,19 +85,15 @@ def holm(p: ArrayLike) -> Array:
     """
     p = real_array("p", p, ndim=1)
     order = p.argsort()
-    stepped = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
     adjusted = np.empty_like(p)
-    adjusted[order] = np.minimum(stepped, 1)
-    return adjusted
+    adjusted[order] = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
+    return np.minimum(adjusted, 1)
 
 
 def verdict(p: float, p_different: float, value: float, *, level: float = 0.05) -> str:
-    """Return `better`, `worse`, `equivalent` or `undecided` of a comparison.
+    """Return `better`, `worse`, `equivalent` or `undecided` for a `Difference`.
 
-    Args:
-        p: of no difference, adjusted for how many were tried.
-        p_different: of a difference beyond the margin, adjusted likewise.
-        value: the difference.
+    Both p-values are adjusted for the number of comparisons.
     """
     if p < level:
         return "better" if value > 0 else "worse"
@@ -105,14 +101,14 @@ def verdict(p: float, p_different: float, value: float, *, level: float = 0.05) 
 
 
 def power(blocks: int, effect: float, *, level: float = 0.05) -> float:
-    """Return the chance that a two-sided t test of two arms finds an effect, in sd, at a level."""
+    """Return the power of a two-sided t test of two arms for an effect in standard deviations."""
     df, shift = 2 * blocks - 2, effect * np.sqrt(blocks / 2)
-    reach = stats.t.ppf(1 - level / 2, df)
-    return float(stats.ncf.sf(reach**2, 1, df, shift**2))  # t squared is F
+    critical = stats.t.ppf(1 - level / 2, df)
+    return float(stats.ncf.sf(critical**2, 1, df, shift**2))  # t squared is F
 
 
 def detectable(blocks: int, *, level: float = 0.05, chance: float = 0.8) -> float:
-    """Return the effect, in sd, that so many blocks find with a chance.
+    """Return the effect, in standard deviations, for which the test has a power of `chance`.
 
     >>> round(detectable(40), 2), round(detectable(6), 1)
     (0.63, 1.8)
@@ -123,20 +119,17 @@ def detectable(blocks: int, *, level: float = 0.05, chance: float = 0.8) -> floa
 def variance_components(values: Sequence[ArrayLike]) -> dict[str, float]:
     """Return the variances that datasets, learner seeds and checkpoints add to an evaluation.
 
-    Args:
-        values: one array a dataset, (seeds, checkpoints), all of one shape.
-
-    Expected mean squares of a balanced nested design (Searle et al. 1992, chapter 3). Estimates of
-    a component that is small may be negative, and are not cut off.
+    Values are one array (seeds, checkpoints) a dataset, all of one shape. Estimates are those of a
+    balanced nested design (Searle et al. 1992, chapter 3); small ones may be negative.
     """
-    table = real_array("values", np.stack([real_array("values", each, ndim=2) for each in values]))
+    table = real_array("values", np.stack([real_array("values", v, ndim=2) for v in values]))
     if min(table.shape) < 2:
         raise ValueError(f"values must be of 2 datasets, seeds, checkpoints, got {table.shape}")
     seeds, checkpoints = table.shape[1:]
-    policy, dataset = table.mean(2), table.mean((1, 2))
+    # mean squares
     within = table.var(axis=2, ddof=1).mean()
-    between_seeds = checkpoints * policy.var(axis=1, ddof=1).mean()
-    between_datasets = seeds * checkpoints * dataset.var(ddof=1)
+    between_seeds = checkpoints * table.mean(2).var(axis=1, ddof=1).mean()
+    between_datasets = seeds * checkpoints * table.mean((1, 2)).var(ddof=1)
     return {
         "dataset": float((between_datasets - between_seeds) / (seeds * checkpoints)),
         "seed": float((between_seeds - within) / checkpoints),

@@ -64,6 +64,17 @@ def knn_distances(
            [1., 2.],
            [2., 3.]])
     """
+    x = _points(x, metric)
+    n, k = x.shape[-2], whole_number("k", k, least=-math.inf)
+    if not 1 <= k <= n - exclude_self:
+        raise ValueError(f"k must be between 1 and {n - exclude_self} for {n} points, got {k}")
+    if is_tensor(x):
+        return _search_tensor(x, k, exclude_self)
+    return _search_array(np.asarray(x), k + exclude_self, metric)[:, int(exclude_self) :]
+
+
+def _points(x: NDArray | Tensor, metric: str) -> NDArray | Tensor:
+    """Return points as an array of floats or a tensor. Raise ValueError for anything else."""
     if metric not in METRICS:
         raise ValueError(f"metric must be one of {', '.join(METRICS)}, got {metric!r}")
     if not is_tensor(x):
@@ -74,12 +85,7 @@ def knn_distances(
         raise ValueError(f"x must be of a floating-point type, got {x.dtype}")
     if x.ndim not in (2, 3) or x.shape[-1] == 0:
         raise ValueError(f"x must have shape (n, d), tensors also (M, n, d), got {tuple(x.shape)}")
-    n, k = x.shape[-2], whole_number("k", k, least=-math.inf)
-    if not 1 <= k <= n - exclude_self:
-        raise ValueError(f"k must be between 1 and {n - exclude_self} for {n} points, got {k}")
-    if is_tensor(x):
-        return _search_tensor(x, k, exclude_self)
-    return _search_array(np.asarray(x), k + exclude_self, metric)[:, int(exclude_self) :]
+    return x
 
 
 def _search_array(points: NDArray, k: int, metric: str) -> NDArray[np.float64]:

@@ -3,7 +3,7 @@
 import csv
 import io
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,7 @@ def checked(
         optional: columns that are checked as `numbers` if the table has them.
         empty: whether a table without rows is accepted.
 
-    Categories become plain values. Raises ValueError that names the column, the rule, the value.
+    Categories become plain values. Raise ValueError that names the column, the rule, the value.
     """
     if not isinstance(table, pd.DataFrame):
         raise ValueError(f"table must be a pandas DataFrame, got {type(table).__name__}")
@@ -56,11 +56,15 @@ def checked(
     checks |= {name: _numbers for name in optional if name in table}
     table = table.reset_index(drop=True)
     for name, column in table.items():
-        if isinstance(column.dtype, pd.CategoricalDtype):
-            column = column.astype(column.cat.categories.dtype)
-        check = checks.get(str(name))
-        table[name] = check(column) if check else column
+        table[name] = _converted(column, checks.get(str(name)))
     return table
+
+
+def _converted(column: pd.Series, check: Callable[[pd.Series], pd.Series] | None) -> pd.Series:
+    """Return a column with plain values instead of categories, checked."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        column = column.astype(column.cat.categories.dtype)
+    return check(column) if check else column
 
 
 def once(table: pd.DataFrame, keys: Sequence[str], values: Sequence[str]) -> pd.DataFrame:
@@ -87,7 +91,7 @@ def read_csv(*files: Path, text: Iterable[str] = (), **rules: Any) -> pd.DataFra
         text: columns that stay text even if they look like numbers: names, revisions.
         rules: arguments of `checked`, which checks every file.
 
-    Raises ValueError that names the file.
+    Raise ValueError that names the file.
     """
     bodies: dict[str, list[str]] = {}  # pandas parses files with equal headings together
     for file in files:

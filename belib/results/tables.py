@@ -49,15 +49,19 @@ def checked(
         raise ValueError(f"columns of a table must have different names, got two {repeated[0]!r}")
     checks = dict.fromkeys(others) | dict.fromkeys(names, _names)
     checks |= dict.fromkeys(integers, _integers) | dict.fromkeys(numbers, _numbers)
-    missing = [name for name in checks if name not in table]
-    if missing:
-        columns = ", ".join(map(str, table.columns)) or "none"
-        raise ValueError(f"table must have the columns {', '.join(missing)}, got {columns}")
+    _require(table, checks)
     checks |= {name: _numbers for name in optional if name in table}
     table = table.reset_index(drop=True)
     for name, column in table.items():
         table[name] = _converted(column, checks.get(str(name)))
     return table
+
+
+def _require(table: pd.DataFrame, names: Iterable[str]) -> None:
+    missing = [name for name in names if name not in table]
+    if missing:
+        columns = ", ".join(map(str, table.columns)) or "none"
+        raise ValueError(f"table must have the columns {', '.join(missing)}, got {columns}")
 
 
 def _converted(column: pd.Series, check: Callable[[pd.Series], pd.Series] | None) -> pd.Series:

@@ -343,7 +343,8 @@ def test_commands_and_exit_codes(folder, tmp_path, capsys):
     assert main(["validate", str(folder), str(tmp_path / "walker" / "empty")]) == 1
     assert "must hold at least one episode, got none" in capsys.readouterr().out
     assert main(["relabel", str(tmp_path / "walker" / "empty")]) == 1
-    for arguments, status in (([], 2), (["mend", "x"], 2), (["validate"], 2), (["--help"], 0)):
+    wrong = ([], ["mend", "x"], ["validate"], ["relabel", "x", "--check"])
+    for arguments, status in (*((each, 2) for each in wrong), (["--help"], 0)):
         with pytest.raises(SystemExit) as stopped:
             main(arguments)
         assert stopped.value.code == status

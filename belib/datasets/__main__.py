@@ -49,6 +49,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--id", help="export: Minari's id, by default belib/<domain>/<name>-v0")
     parser.add_argument("--task", help="export: task of the rewards, by default the stored ones")
     options, status = parser.parse_args(arguments), 0
+    for option, command in (("check", "card"), ("id", "export"), ("task", "export")):
+        if getattr(options, option) and options.command != command:
+            parser.error(f"--{option} is an option of {command}, got {options.command}")
     for path in options.path:
         try:
             status |= not run(path.absolute(), options)

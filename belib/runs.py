@@ -105,13 +105,13 @@ class Run:
         self.configs, self.folders = list(configs), list(folders)
         self.names = [folder.name for folder in folders]
 
-    def advance(self, work: Work, *, checkpoint_minutes: float, progress: bool, wait: bool) -> None:
+    def advance(self, work: Work, *, checkpoint_minutes: float, progress: bool) -> None:
         """Continue `work` from the checkpoint, if there is one, and advance it to `num_steps`.
 
         A checkpoint is written every `checkpoint_minutes`, or less often if checkpoints would take
         more than `CHECKPOINT_SHARE` of the time, and at the end. The folders are locked.
         """
-        with locked(self.folders, wait=wait), fitting_threads(self.configs):
+        with locked(self.folders), fitting_threads(self.configs):
             state = self.open()
             if state is None:
                 self.save(work)  # it marks the folders as this run's from the start

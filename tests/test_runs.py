@@ -47,7 +47,7 @@ class Steps:
 
 def advance(folder, work, num_steps=30, **options):
     run = run_in(folder, num_steps)
-    run.advance(work, **{"checkpoint_minutes": 5, "progress": False, "wait": False, **options})
+    run.advance(work, **{"checkpoint_minutes": 5, "progress": False, **options})
 
 
 def run_in(folder, num_steps=30):

@@ -39,7 +39,6 @@ def pretrain(
     runs_dir: str | Path = "runs",
     checkpoint_minutes: float = 5.0,
     progress: bool = True,
-    wait: bool = False,
 ) -> list[Path]:
     """Collect a dataset for each config; return their folders.
 
@@ -52,18 +51,17 @@ def pretrain(
         runs_dir: folder of the datasets, `datasets/<domain>/<name>/`; relative to the project.
         checkpoint_minutes: time between checkpoints; a killed run restarts from the last one.
         progress: whether to show a progress bar.
-        wait: whether to wait for other processes in the folders, or to raise `runs.InUseError`.
 
     Raise ValueError, before anything is run or written, for configs that cannot be members of one
     run, for an unknown domain, and for a dataset made with another config. Raise OSError for
-    folders that are not writable.
+    folders that are not writable, and `runs.InUseError` for those that another process uses.
     """
     configs = runs.listed(configs)
     runs.check_members(configs)
     _check_objectives(configs)
     folders = [config.folder(runs_dir) for config in configs]
     runs.check_folders(folders, configs)
-    options = {"checkpoint_minutes": checkpoint_minutes, "progress": progress, "wait": wait}
+    options = {"checkpoint_minutes": checkpoint_minutes, "progress": progress}
     for group in lockstep(configs):
         group_folders = [config.folder(runs_dir) for config in group]
         finished = [is_collected(c, folder) for c, folder in zip(group, group_folders, strict=True)]
@@ -109,14 +107,13 @@ def train_offline(
     runs_dir: str | Path = "runs",
     checkpoint_minutes: float = 5.0,
     progress: bool = True,
-    wait: bool = False,
 ) -> pd.DataFrame:
     """Learn a policy for each config, in lockstep on one dataset; return their results.
 
     Args:
         configs: one config, or several that differ only in task and seed.
         runs_dir: folder of `datasets/`, and of results, `offline/<domain>/<dataset>/<variant>/`.
-        checkpoint_minutes, progress, wait: as for `pretrain`.
+        checkpoint_minutes, progress: as for `pretrain`.
 
     Return a table of `results.COLUMNS`, one row per evaluation. Raise ValueError (DatasetError for
     the data) before the first update.
@@ -134,7 +131,7 @@ def train_offline(
             with runs.restoring(folders[0]):
                 check_data(state["data"], identity(dataset))
         make = partial(Learning, dataset=dataset)
-        options = {"checkpoint_minutes": checkpoint_minutes, "progress": progress, "wait": wait}
+        options = {"checkpoint_minutes": checkpoint_minutes, "progress": progress}
         _execute(configs, folders, finished, make, **options)
     return results.read(*(folder / "results.csv" for folder in folders))
 

@@ -91,10 +91,11 @@ def task_returns(data: Sequence[Dataset]) -> pd.DataFrame:
     """Return the return of every episode under every task, one row per episode and task."""
     rows = []
     for dataset in data:
-        tasks, named = list(domain_tasks(dataset.domain)), {"dataset": dataset.name}
+        tasks = domain_tasks(dataset.domain)
+        named = {"dataset": dataset.name, **origin(dataset)}
         for episode in task_rewards(dataset, tasks):
             for task, total in zip(tasks, episode.sum(0), strict=True):
-                rows.append({**named, **origin(dataset), "task": task, "return": total})
+                rows.append({**named, "task": task, "return": total})
     return pd.DataFrame(rows)
 
 

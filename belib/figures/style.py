@@ -100,11 +100,6 @@ def objective_order(
     return rank, value, "" if pd.isna(variant) else variant or ""
 
 
-def objective_marker(objective: str | None) -> str:
-    """Return the marker of an objective."""
-    return look(objective).marker
-
-
 def recipes(table: pd.DataFrame) -> pd.Series:
     """Return each row's label, from its `objective`, `parameter` and, if any, `variant`."""
     variants = table.get("variant", pd.Series("", table.index))

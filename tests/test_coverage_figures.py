@@ -51,17 +51,13 @@ def test_maps_have_a_panel_a_dataset_with_all_points_behind_and_equal_limits(emb
         assert tuple(points.get_facecolor()[0]) == color
 
 
-def test_datasets_are_told_apart_by_variant_then_seed_then_name(embedding):
+def test_datasets_of_one_recipe_are_told_apart_by_name(embedding):
     shannon = embedding.points[embedding.points["objective"] == "shannon"]
-    more = [embedding.points, shannon.assign(dataset="shannon-s1", seed=1)]
-    more += [
-        shannon.assign(dataset="long", variant="long"),
-        shannon.assign(dataset="all", seed=None),
-    ]
-    more += [shannon.assign(dataset="foreign", objective=None)]
-    table = figures.coverage.labelled(pd.concat(more))
-    labels = ["SE, seed 0", "SE, seed 1", "all", "SE, long", *ORDER[1:], "foreign"]
-    assert table["label"].tolist() == labels
+    more = {"shannon-s1": {}, "long": {"variant": "long"}, "foreign": {"objective": None}}
+    points = [shannon.assign(dataset=name, **others) for name, others in more.items()]
+    table = figures.style.labelled(pd.concat([embedding.points, *points]))
+    labels = ["SE (shannon-s0)", "SE (shannon-s1)", "SE, long", *ORDER[1:], "foreign"]
+    assert table["label"].tolist() == table.index.tolist() == labels
 
 
 def test_time_maps_are_coloured_by_step_and_join_states_in_order(embedding):

@@ -17,24 +17,6 @@ _COLUMNS = 4  # panels a row
 _SCALINGS = {"none": "raw observations", "robust": "robustly scaled"}
 
 
-def labelled(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return one row per dataset, in the order of legends, with a unique `label`.
-
-    The label is the recipe, with the seed if datasets share the recipe. Imported data, data merged
-    from several seeds, and datasets that differ in nothing else are labelled by name.
-    """
-    table = rows.drop_duplicates("dataset").reset_index(drop=True)
-    recipe = style.recipes(table)
-    repeated = recipe.duplicated(keep=False)
-    seed = pd.to_numeric(table["seed"]).map("{:g}".format, na_action="ignore")
-    table["label"] = recipe.where(~repeated, recipe + ", seed " + seed)
-    by_name = table["objective"].isna() | (repeated & table["seed"].isna())
-    by_name |= table["label"].duplicated(keep=False)
-    table["label"] = table["label"].where(~by_name, table["dataset"])
-    order = style.of(table, "label")["hue_order"]
-    return table.set_index("label", drop=False).loc[order]
-
-
 def maps(embedding: Embedding) -> np.ndarray:
     """Plot one panel per dataset in its objective's colour, with all points light grey behind.
 
@@ -77,7 +59,7 @@ def volumetric(table: pd.DataFrame) -> np.ndarray:
     described = ["objective", "parameter", "seed"]
     table = checked(table, names=keys[:2], numbers=["step", "coverage"], others=described)
     table = once(table, keys, ["coverage"])
-    table["label"] = table["dataset"].map(labelled(table).set_index("dataset")["label"])
+    table["label"] = table["dataset"].map(style.labelled(table).set_index("dataset")["label"])
     scalings = sorted(table["scaling"].unique())
     size = (6 * len(scalings) + 3, 5)
     _, axes = plt.subplots(1, len(scalings), figsize=size, sharey=True, squeeze=False)
@@ -99,7 +81,7 @@ def measures(measured: pd.DataFrame) -> np.ndarray:
     """
     measured = by_dataset(measured)
     names = [name for name in MEASURES if name in measured]
-    rows = labelled(measured.reset_index())[::-1]
+    rows = style.labelled(measured.reset_index())[::-1]
     size = (15, -(-len(names) // _COLUMNS) * (1.6 + 0.36 * len(rows)))
     axes = _grid(len(names), size, sharey=True)
     for ax, measure in zip(axes, names, strict=True):
@@ -117,7 +99,7 @@ def measures(measured: pd.DataFrame) -> np.ndarray:
 
 def _panels(embedding: Embedding) -> tuple[np.ndarray, pd.DataFrame]:
     """Return one Axes per dataset with all points in grey, and the `labelled` datasets."""
-    points, rows = embedding.points, labelled(embedding.points)
+    points, rows = embedding.points, style.labelled(embedding.points)
     columns, lines = min(_COLUMNS, len(rows)), -(-len(rows) // _COLUMNS)
     axes = _grid(len(rows), (3.7 * columns, 3.7 * lines), sharex=True, sharey=True)
     for ax, label in zip(axes, rows["label"], strict=True):

@@ -83,11 +83,8 @@ def learning_curves(table: pd.DataFrame) -> np.ndarray:
 
 def _labelled(table: pd.DataFrame) -> pd.DataFrame:
     """Return the rows with a `recipe` that tells each dataset from the others."""
-    first = table.drop_duplicates("dataset").set_index("dataset")
-    names = style.recipes(first).where(first["objective"].notna(), first.index)
-    repeated = names.duplicated(keep=False)
-    names = names.where(~repeated, names + " (" + first.index + ")")
-    return table.assign(recipe=table["dataset"].map(names))
+    labels = style.labelled(table).set_index("dataset")["label"]
+    return table.assign(recipe=table["dataset"].map(labels))
 
 
 def _grid(

@@ -126,6 +126,19 @@ def of(table: pd.DataFrame, hue: str = "recipe", *, lines: bool = False) -> dict
     return drawn
 
 
+def labelled(table: pd.DataFrame) -> pd.DataFrame:
+    """Return one row per dataset, in the order of legends, with a unique `label` as index, too.
+
+    The label is the recipe, with the dataset's name where several share the recipe. Datasets
+    without an objective, such as imported ones, are labelled by name.
+    """
+    rows = table.drop_duplicates("dataset")
+    recipe = recipes(rows)
+    label = recipe.where(~recipe.duplicated(keep=False), recipe + " (" + rows["dataset"] + ")")
+    rows = rows.assign(label=label.where(rows["objective"].notna(), rows["dataset"]))
+    return rows.set_index("label", drop=False).loc[of(rows, "label")["hue_order"]]
+
+
 def curves(
     ax: Axes, x: Any, objective: str, parameters: Iterable[float], y: Callable[[float], Any]
 ) -> None:

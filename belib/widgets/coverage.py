@@ -10,8 +10,7 @@ from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
 from belib.coverage import Embedding, States, episodes_inside, scale
-from belib.figures.coverage import labelled
-from belib.figures.style import ACCENT, OUTSIDE, of
+from belib.figures.style import ACCENT, OUTSIDE, labelled, of
 from belib.knn import knn_distances
 
 _FIXED = ("dataset", "objective", "parameter", "variant", "seed", "scale", "episode", "row", "step")

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:  # torch takes seconds to import; arrays do not need it
     from torch import Tensor
 
-_LARGEST_EXACT = 2**53  # up to this size every integer is a float64
-
 
 def is_tensor(x: object) -> TypeGuard[Tensor]:
     """Return whether x is a torch tensor, without importing torch."""
@@ -25,12 +23,11 @@ def is_tensor(x: object) -> TypeGuard[Tensor]:
 def real_array(
     name: str, x: object, *, ndim: int | None = None, finite: bool = True
 ) -> NDArray[np.float64]:
-    """Return an array, list, table or tensor as a float64 array with the same numbers.
+    """Return an array, list, table or tensor as a float64 array.
 
-    `name` is the argument's, for messages; `ndim` the number of axes that it must have. Raises
+    `name` is the argument's, for messages; `ndim` the number of axes that it must have. Raise
     ValueError for masked values, for anything but real numbers (complex, text, dates, objects), for
-    integers beyond 2^53, which float64 would round, for ragged lists, and if `finite` for NaN and
-    inf.
+    ragged lists, and if `finite` for NaN and inf.
 
     >>> real_array("samples", [1, 2])
     array([1., 2.])
@@ -49,22 +46,12 @@ def floats(name: str, x: object) -> NDArray[Any]:
     if is_tensor(x):
         x = x.detach().cpu()
         x = (x if x.is_complex() else x.double()).numpy()
-    parts = x if isinstance(x, list | tuple) else [x]
-    if any(np.ma.is_masked(part) for part in parts):
+    if any(np.ma.is_masked(part) for part in (x if isinstance(x, list | tuple) else [x])):
         raise ValueError(f"{name} must have no masked values: leave them out, or fill them")
-    try:
-        array = np.asarray(x)
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{name} must be an array of numbers: {error}") from error
+    array = np.asarray(x)
     if array.dtype.kind not in "biuf":
         raise ValueError(f"{name} must hold real numbers, got {array.dtype}")
-    if array.dtype.kind == "f":
-        return array
-    if array.dtype.itemsize == 8 and array.size:
-        largest = max(abs(int(array.max())), abs(int(array.min())))
-        if largest > _LARGEST_EXACT:
-            raise ValueError(f"{name} must be integers up to 2^53 in size, got {largest}")
-    return array.astype(np.float64)
+    return array if array.dtype.kind == "f" else array.astype(np.float64)
 
 
 def check_positive(name: str, value: float) -> None:
@@ -74,11 +61,8 @@ def check_positive(name: str, value: float) -> None:
 
 
 def whole_number(name: str, value: object, *, least: float = 0, most: float = math.inf) -> int:
-    """Return an integer of Python or numpy as an int.
-
-    Raises ValueError for anything else (5.0 too), and outside `least` to `most`.
-    """
-    if not isinstance(value, numbers.Integral) or isinstance(value, bool | np.bool_):
+    """Return an integer of Python or numpy as an int. Raise ValueError for others (5.0 too)."""
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool):
         raise ValueError(f"{name} must be an integer, got {value!r}")
     number = int(value)
     if not least <= number <= most:

@@ -192,7 +192,7 @@ TENFOLD = np.tile(NORMAL[:100], (10, 1))
         ([[1, 2], [3, np.nan]], r"samples must be finite, got nan at index \[1, 1\]"),
         ([[1, 2], [np.inf, 3]], r"samples must be finite, got inf at index \[1, 0\]"),
         (NORMAL.reshape(10, 100, 2), r"shape \(n, d\) or \(n,\), got \(10, 100, 2\)"),
-        (NORMAL[:5], "k must be between 1 and 4 for 5 points, got 5"),
+        (NORMAL[:5], "k must be between 1 and 4, got 5"),
         (TENFOLD, "got 900 duplicates among 1000"),
         (NORMAL * [1, 0], r"columns \[1\] are constant"),
     ],

@@ -1,137 +1,157 @@
+import math
+
 import numpy as np
 import pytest
 import torch
-from threadpoolctl import threadpool_limits
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
 
 from belib import knn
 from belib.knn import knn_distances
 
 
-def brute_force(x, k, exclude_self=True):
-    """Float64 reference by differences."""
-    x = x.double()
-    distance = (x[:, None] - x[None]).norm(dim=-1)
-    if exclude_self:
-        distance.fill_diagonal_(torch.inf)
-    return distance.sort(-1).values[:, :k]
+def by_hand(points, k, exclude_self=True):
+    """By `math.dist`, which neither over- nor underflows."""
+    rows = np.asarray(points, dtype=float).tolist()
+    apart = [
+        sorted(math.dist(a, b) for j, b in enumerate(rows) if j != i) for i, a in enumerate(rows)
+    ]
+    return np.pad(np.array(apart), ((0, 0), (int(not exclude_self), 0)))[:, :k]
 
 
-def test_hand_computed_line():
+def seeded(*shape, seed=0):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+def test_a_line_by_hand():
     x = torch.tensor([[0.0], [1.0], [3.0], [7.0]])
     for points in (x, x.numpy()):
         assert knn_distances(points, k=1).squeeze(-1).tolist() == [1, 1, 2, 4]
         with_self = knn_distances(points, k=2, exclude_self=False)
         assert with_self.tolist() == [[0, 1], [0, 1], [0, 2], [0, 4]]
-
-
-@pytest.mark.parametrize("offset", [0.0, 100.0])
-@pytest.mark.parametrize("exclude_self", [True, False])
-def test_float32_agrees_with_float64_at_512_dimensions(offset, exclude_self):
-    generator = torch.Generator().manual_seed(0)
-    x = torch.randn(256, 512, generator=generator) + offset
-    x[:20] = x[20:40] + 1e-3 * torch.randn(20, 512, generator=generator)  # close pairs
-    reference = brute_force(x, 12, exclude_self)
-    found = knn_distances(x, k=12, exclude_self=exclude_self).double()
-    torch.testing.assert_close(found, reference, rtol=1e-4, atol=0)
-    array = knn_distances(x.numpy(), k=12, exclude_self=exclude_self)
-    np.testing.assert_allclose(array, reference, rtol=1e-12)
-
-
-def test_duplicates_are_at_exactly_zero():
-    x = torch.randn(64, 512, generator=torch.Generator().manual_seed(1)) * 30 + 7
-    x[32:] = x[:32]
-    for points in (x, x.numpy()):
-        assert (knn_distances(points, k=1) == 0).all()
-    assert (knn_distances(torch.full((16, 5), 0.3), k=3) == 0).all()
-    assert (knn_distances(np.full((16, 5), 0.3), k=3) == 0).all()
-
-
-def test_members_of_a_batch_equal_single_searches():
-    x = torch.randn(3, 128, 24, generator=torch.Generator().manual_seed(2))
-    together = knn_distances(x, k=12)
-    for member in range(3):
-        torch.testing.assert_close(together[member], knn_distances(x[member], k=12))
-
-
-def samples(kind, d):
-    random = np.random.default_rng(3)
-    if kind == "normal":
-        return random.normal(size=(700, d))
-    if kind == "lattice":  # nearly all distances tie
-        return random.integers(0, 3, size=(700, d)).astype(float)
-    if kind == "tight clusters":  # float32 products see each cluster as one point
-        centres = random.normal(size=(7, d))
-        return np.repeat(centres, 100, axis=0) + 1e-7 * random.normal(size=(700, d))
-    if kind == "huge":
-        return 1e60 * random.normal(size=(700, d))
-    return 1e6 + 1e-3 * random.normal(size=(700, d))
-
-
-@pytest.mark.parametrize(
-    "kind", ["normal", "lattice", "tight clusters", "huge", "far from the origin"]
-)
-@pytest.mark.parametrize("d", [1, 3, 24])
-def test_the_choice_of_search_never_changes_the_answer(kind, d, monkeypatch):
-    x = samples(kind, d)
-    squared = np.stack([np.square(x - point).sum(1) for point in x])
-    reference = np.sqrt(np.sort(squared, axis=1)[:, :13])
-    for dimensions in (0, 99):
-        monkeypatch.setattr(knn, "TREE_DIMENSIONS", dimensions)
-        distances = knn_distances(x, k=13, exclude_self=False)
-        np.testing.assert_allclose(distances, reference, rtol=1e-12)
-
-
-@pytest.mark.parametrize(("n", "k"), [(2, 1), (255, 254), (257, 5), (5000, 3)])
-def test_edge_sizes(n, k):
-    x = np.random.default_rng(4).normal(size=(n, 10))
-    (by_products, _), (by_tree, _) = knn._search_brute(x, k), knn._search_tree(x, k, 2.0)
-    np.testing.assert_allclose(by_products, by_tree, rtol=1e-12)
-
-
-def test_chebyshev_by_hand():
+        assert knn_distances(points, k=1, exclude_self=False).tolist() == [[0]] * 4
     x = np.array([[0.0, 0.0], [1.0, 3.0], [2.5, 0.5]])
-    found = knn_distances(x, k=2, metric="chebyshev")
-    assert found.tolist() == [[2.5, 3.0], [2.5, 3.0], [2.5, 2.5]]
+    square = knn_distances(x, k=2, metric="chebyshev")
+    assert square.tolist() == [[2.5, 3.0], [2.5, 3.0], [2.5, 2.5]]
 
 
-def test_independence_of_the_number_of_threads():
-    x = samples("normal", 24)
-    with threadpool_limits(1):
-        one = knn_distances(x, k=5)
-    with threadpool_limits(2):
-        np.testing.assert_allclose(knn_distances(x, k=5), one, rtol=1e-14)
+NUMBERS = st.floats(allow_nan=False, allow_infinity=False, width=32)
+POINTS = arrays.arrays(
+    st.sampled_from([np.float32, np.float64]),
+    st.tuples(st.integers(2, 12), st.sampled_from([1, 2, 9, 24])),
+    elements=st.one_of(NUMBERS, st.sampled_from([0.0, 1.0, 1e3, 1e-3, 1e8, 1e-30, -1e30])),
+)
 
 
-def test_messages():
+@settings(deadline=None, max_examples=150, derandomize=True)
+@given(points=POINTS, k=st.integers(1, 5), as_tensor=st.booleans())
+def test_distances_are_right_or_refused(points, k, as_tensor):
+    x, k = torch.tensor(points) if as_tensor else points, min(k, len(points) - 1)
+    with np.errstate(over="ignore"):
+        expected = by_hand(points, k).astype(points.dtype if as_tensor else np.float64)
+    if not np.isfinite(expected).all():
+        with pytest.raises(ValueError, match="points must be finite"):
+            knn_distances(x, k=k)
+        return
+    distances = np.asarray(knn_distances(x, k=k))
+    np.testing.assert_array_equal(distances == 0, expected == 0)
+    rtol = 1e-4 if as_tensor and points.dtype == np.float32 else 1e-12
+    np.testing.assert_allclose(distances, expected, rtol=rtol, atol=1e-44)
+
+
+def samples(kind, d, n=300):
+    random = np.random.default_rng(3)
+    x = random.normal(size=(n, d))
+    if kind == "lattice":  # nearly all distances tie
+        return random.integers(0, 3, size=(n, d)).astype(float)
+    if kind == "tight clusters":  # float32 products see each cluster as one point
+        return np.repeat(x[:6], n // 6, axis=0) + 1e-7 * x
+    if kind == "two scales":
+        return 0.1 * x + 1000 * (np.arange(n) % 2)[:, None]
+    if kind == "duplicates and one far":
+        return np.append(np.repeat(x[: n // 2], 2, axis=0), np.full((1, d), 1e8), axis=0)
+    return {"normal": x, "huge": 1e60 * x, "far from the origin": 1e6 + 1e-3 * x}[kind]
+
+
+KINDS = ("normal", "lattice", "tight clusters", "two scales", "duplicates and one far", "huge")
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "far from the origin"])
+@pytest.mark.parametrize("d", [1, 3, 24])
+def test_no_search_changes_the_answer(kind, d, monkeypatch):
+    x = samples(kind, d)
+    expected = by_hand(x, 5)
+    for dimensions in (0, 99):  # by products, and by a tree
+        monkeypatch.setattr(knn, "TREE_DIMENSIONS", dimensions)
+        np.testing.assert_allclose(knn_distances(x, k=5), expected, rtol=1e-12)
+    if kind == "huge":
+        return
+    single = torch.tensor(x, dtype=torch.float32)
+    expected = by_hand(single, 5)
+    for gpu in (False, True):  # a GPU measures all pairs again, a CPU only the close ones
+        monkeypatch.setattr(knn, "_on_gpu", lambda x, gpu=gpu: gpu)
+        together = knn_distances(torch.stack([single, single + 1]), k=5)[0]
+        for distances in (knn_distances(single, k=5), together):
+            np.testing.assert_allclose(distances, expected, rtol=1e-4)
+            assert ((distances == 0).numpy() == (expected == 0)).all()
+
+
+@pytest.mark.parametrize("exclude_self", [True, False])
+def test_float32_in_512_dimensions(exclude_self):
+    x = seeded(128, 512) + 100
+    x[:20] = x[20:40] + 1e-3 * seeded(20, 512)  # close pairs
+    x[40] = x[41]
+    expected = by_hand(x, 12, exclude_self)
+    distances = knn_distances(x, k=12, exclude_self=exclude_self)
+    np.testing.assert_allclose(distances, expected, rtol=1e-4)
+    assert distances[40, 0] == distances[41, 0] == 0
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.equal(knn_distances(x, k=12, exclude_self=exclude_self), distances)
+    array = knn_distances(x.numpy(), k=12, exclude_self=exclude_self)
+    np.testing.assert_allclose(array, expected, rtol=1e-12)
+
+
+def test_ordinary_points_need_no_second_search(monkeypatch):
+    """The bound of the product's errors is tight enough that differences are rarely asked."""
+    monkeypatch.setattr(knn, "_by_differences", None)
+    knn_distances(torch.tanh(seeded(4, 256, 128)), k=12)
+
+
+def test_gradients_reach_the_points_and_are_finite_at_duplicates():
+    x = seeded(20, 3).double().requires_grad_()
+    assert torch.autograd.gradcheck(lambda y: knn_distances(y, k=3), x)
+    assert torch.autograd.gradcheck(lambda y: knn_distances(y, k=3, exclude_self=False), x)
+    with torch.no_grad():
+        x[3] = x[4]
+    knn_distances(x, k=3).mean().backward()
+    assert x.grad.isfinite().all()
+    assert torch.equal(knn_distances(x, k=3).detach(), knn_distances(x.detach(), k=3))
+
+
+WRONG = [np.zeros(5), np.zeros((2, 3, 4)), "points", None, [[0.0], [np.nan]], torch.zeros(5)]
+WRONG += [torch.zeros(2, 2, 3, 4), torch.zeros(5, 2, dtype=torch.int64)]
+
+
+@pytest.mark.parametrize("x", WRONG)
+def test_what_are_no_points(x):
+    with pytest.raises(ValueError, match="x must"):
+        knn_distances(x, k=1)
+
+
+def test_refusals():
     x = torch.zeros(12, 2)
     for points in (x, x.numpy()):
-        with pytest.raises(ValueError, match="k must be between 1 and 11 for 12 points, got 12"):
+        with pytest.raises(ValueError, match="k must be between 1 and 11, got 12"):
             knn_distances(points, k=12)
+        with pytest.raises(ValueError, match="got 'cosine'"):
+            knn_distances(points, k=2, metric="cosine")
     x[3, 1] = torch.nan
-    for points in (x, x.numpy()):
-        with pytest.raises(ValueError, match="finite"):
-            knn_distances(points, k=2)
-    with pytest.raises(ValueError, match="metric must be euclidean for tensors"):
+    with pytest.raises(ValueError, match="points must be finite"):
+        knn_distances(x, k=2)
+    with pytest.raises(ValueError, match="metric must be euclidean"):
         knn_distances(x, k=2, metric="chebyshev")
-    with pytest.raises(ValueError, match="metric must be one of euclidean, chebyshev"):
-        knn_distances(x.numpy(), k=2, metric="cosine")
-
-
-def test_tensors_are_searched_in_full_precision_within_bfloat16_code():
-    x = torch.randn(2, 100, 32, generator=torch.Generator().manual_seed(0))
-    with torch.autocast("cpu", torch.bfloat16):
-        found = knn_distances(x, k=5)
-    assert torch.equal(found, knn_distances(x, k=5))
-
-
-@pytest.mark.parametrize("exclude_self", [True, False])
-def test_the_search_of_a_gpu_gives_the_same(exclude_self, monkeypatch):
-    """It measures all pairs that the product selects again; on a CPU, only the close ones."""
-    x = torch.randn(2, 200, 48, generator=torch.Generator().manual_seed(0))
-    x[:, :20] = x[:, 20:40] + 1e-4
-    x[:, 40] = x[:, 41]
-    expected = knn_distances(x, k=5, exclude_self=exclude_self)
-    monkeypatch.setattr(knn, "_on_gpu", lambda x: True)
-    found = knn_distances(x, k=5, exclude_self=exclude_self)
-    torch.testing.assert_close(found, expected, rtol=1e-5, atol=0)
-    assert (found[:, 40, 0] == 0).all()
+    for d in (1, 9):
+        for scale in (1e-160, 1e160):
+            with pytest.raises(ValueError, match="equal or 1e-150 to 1e\\+150 apart"):
+                knn_distances(scale * samples("normal", d), k=2)

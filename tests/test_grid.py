@@ -87,7 +87,7 @@ def own_grid(tmp_path, monkeypatch):
 
 
 def test_lines_expand_and_entries_add_members_to_a_job(own_grid):
-    run = {**STAND, "task": ["walker_run", "walker_stand"], "seeds": [1], "dataset": "shannon-s1"}
+    run = {**STAND, "task": ["walker_run", "walker_stand"], "seed": 1, "dataset": "shannon-s1"}
     jobs = own_grid(
         datasets=[{**WALKER, "seeds": 2}, {"domain": "cheetah", "objective": "shannon"}],
         together=8,
@@ -141,7 +141,7 @@ def test_a_wrong_entry_is_refused_by_its_place(own_grid, content, message):
 def test_sizes_of_maps_are_checked_before_anything_runs(own_grid, tmp_path):
     (tmp_path / "params").mkdir()
     (tmp_path / "params" / "06_coverage_plots.own.yaml").write_text("size: 10\nsize: 20\n")
-    with pytest.raises(ValueError, match=r"plots\.own\.yaml, line 2: 'size' is there twice"):
+    with pytest.raises(ValueError, match=r"plots\.own\.yaml: 'size' is there twice"):
         own_grid(datasets=[WALKER])
 
 

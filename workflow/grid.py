@@ -24,7 +24,7 @@ from jobs import Job, folders, is_finished, read, select
 
 from belib import cost, paths, runs, training
 from belib.config import read_yaml
-from belib.config.checks import AT_LEAST_ONE, AT_LEAST_ZERO, check_type
+from belib.config.checks import check_type
 from belib.gather import gather
 
 HERE = Path(__file__).resolve().parent
@@ -169,9 +169,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def experiment(runs_dir: Path, given: argparse.Namespace, options: list[str]) -> int:
     """Plan the selected jobs; run them if the command is `run`."""
-    check_type("cores", given.cores, int, AT_LEAST_ONE)
-    check_type("gpus", given.gpus, int, AT_LEAST_ZERO)
-    check_type("checkpoint_minutes", given.checkpoint_minutes, float, AT_LEAST_ZERO)
+    check_type("cores", given.cores, int, "at least 1")
+    check_type("gpus", given.gpus, int, "at least 0")
+    check_type("checkpoint_minutes", given.checkpoint_minutes, float, "at least 0")
     jobs = select(read(given.scale), given.only.replace(",", " ").split())
     if given.command == "run":
         check(jobs, runs_dir, given.profile)

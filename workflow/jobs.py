@@ -9,7 +9,7 @@ from typing import Any
 
 from belib import envs, paths, results, runs, training
 from belib.config import OfflineConfig, PretrainConfig, expand, read_yaml, unknown_name
-from belib.config.checks import AT_LEAST_ONE, check_type, named
+from belib.config.checks import check_type, named
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +48,7 @@ def read(scale: str) -> list[Job]:
             if name != "together" and not all(isinstance(line, dict) for line in value):
                 raise TypeError(f"{name} should be a list of lines `- {{...}}`, got {value}")
             grid[name] = value
-        check_type("together", grid["together"], int, AT_LEAST_ONE)
+        check_type("together", grid["together"], int, "at least 1")
         jobs = _collect_jobs(grid["datasets"], sizes[0], grid["together"])
         jobs += _offline_jobs(grid["offline"], sizes[1], jobs)
     maps = paths.PARAMS / f"06_coverage_plots.{scale}.yaml"

@@ -5,64 +5,106 @@ Building one raises an error for a wrong value, type or name.
 """
 
 import itertools
-from dataclasses import asdict, dataclass
+from collections.abc import Collection
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
-import numpy as np
+import yaml
 
 from belib import paths
-from belib.config.checks import (
-    ANY,
-    AT_LEAST_ONE,
-    AT_LEAST_TWO,
-    AT_LEAST_ZERO,
-    POSITIVE,
-    SHARE,
-    Config,
-    Rule,
-    check_type,
-    one_of,
-    setting,
-)
 from belib.config.checks import check_parameters as check_parameters
-from belib.config.checks import read_yaml as read_yaml
-from belib.config.checks import scales as scales
-from belib.config.checks import unknown_name as unknown_name
+from belib.config.checks import check_type, named, read_yaml, unknown_name
 from belib.rewards import OBJECTIVES
 
-EXPLORING = tuple(name for name in OBJECTIVES if name not in ("random", "task"))
 ALGORITHMS = ("td3", "td3_bc", "bc", "cql", "crr")
 PRECISIONS = ("float32", "tf32", "bfloat16", "auto")
+_RENYI_FORMS = ("published", "signed")
+_REPRESENTATIONS = ("learnt", "random", "observation")
+_CRR_WEIGHTS = ("indicator", "exp", "identity")
 
-_PRECISION = one_of(PRECISIONS)
-_RENYI_FORM = one_of(("published", "signed"))
-_REPRESENTATION = one_of(("learnt", "random", "observation"))
-_REWARD_SCALE = one_of(("none", "rms"))
-_COLLECTION_CONVENTION = one_of(("urlb", "corrected"))
-_CQL_CONVENTION = one_of(("exorl", "standard"))
-_CRR_WEIGHT = one_of(("indicator", "exp", "identity"))
-_LABEL: Rule = ("letters and digits, or empty", lambda value: value == "" or value.isalnum())
-_LISTS = (list, tuple, range, np.ndarray)
+
+def scales(stage: str) -> list[str]:
+    """Return the names of the scales that `params/` has for a stage (`04_pretrain`), sorted."""
+    return sorted(path.name.split(".")[1] for path in paths.PARAMS.glob(f"{stage}.*.yaml"))
+
+
+def setting(default: Any, rule: Collection[str], meaning: str, source: str, unit: str = "") -> Any:
+    """Return a dataclass field with its rule (see `check_type`), unit, meaning and source."""
+    facts = {"unit": unit, "meaning": meaning, "source": source}
+    return field(default=default, metadata={"rule": rule, "facts": facts})
 
 
 @dataclass(frozen=True, kw_only=True)
-class LearnerConfig(Config):
+class LearnerConfig:
     """The fields that collection and offline learning share (paper, tables 2 and 3)."""
 
-    domain: str = setting("walker", ANY, "dm_control suite domain", "section 5")
-    seed: int = setting(0, AT_LEAST_ZERO, "seed of the member's random draws", "ours")
-    scale: str = setting("paper", ANY, "name of the set of sizes, in results", "ours")
-    batch_size: int = setting(1024, AT_LEAST_TWO, "transitions a batch", "tables 2, 3; URLB")
-    hidden_dim: int = setting(1024, AT_LEAST_ONE, "width of hidden layers", "tables 2, 3", "units")
-    learning_rate: float = setting(1e-4, POSITIVE, "Adam's step size", "tables 2, 3")
-    tau: float = setting(0.01, SHARE, "rate of the target critic", "tables 2, 3")
-    discount: float = setting(0.99, SHARE, "gamma", "tables 2, 3")
-    stddev: float = setting(
-        0.2, AT_LEAST_ZERO, "policy noise", "table 2 (not in table 3)", "action"
-    )
-    stddev_clip: float = setting(0.3, POSITIVE, "noise clip in losses", "tables 2, 3", "action")
-    precision: str = setting("float32", _PRECISION, "of products; auto: fastest", "ours")
+    STAGE: ClassVar[str]
+    MEMBER_FIELDS: ClassVar[tuple[str, ...]]
+    """The fields in which members of one run may differ."""
+
+    domain: str = setting("walker", "any", "dm_control suite domain", "section 5")
+    seed: int = setting(0, "at least 0", "seed of the member's random draws", "ours")
+    scale: str = setting("paper", "any", "name of the set of sizes, in results", "ours")
+    batch_size: int = setting(1024, "at least 2", "transitions a batch", "tables 2, 3; URLB")
+    hidden_dim: int = setting(1024, "at least 1", "width of hidden layers", "tables 2, 3", "units")
+    learning_rate: float = setting(1e-4, "positive", "Adam's step size", "tables 2, 3")
+    tau: float = setting(0.01, "in (0, 1]", "rate of the target critic", "tables 2, 3")
+    discount: float = setting(0.99, "in (0, 1]", "gamma", "tables 2, 3")
+    stddev: float = setting(0.2, "at least 0", "policy noise", "table 2, not table 3", "action")
+    stddev_clip: float = setting(0.3, "positive", "noise clip in losses", "tables 2, 3", "action")
+    precision: str = setting("float32", PRECISIONS, "of products; auto: fastest", "ours")
+
+    def __post_init__(self):
+        for item in fields(self):
+            value, rule = getattr(self, item.name), item.metadata["rule"]
+            object.__setattr__(self, item.name, check_type(item.name, value, item.type, rule))
+
+    @property
+    def unused_fields(self) -> tuple[str, ...]:
+        """The fields that do not affect this config's run."""
+        return ()
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Self:
+        """Return a config of plain values. Raise TypeError for an unknown name."""
+        names = [item.name for item in fields(cls)]
+        for name in values:
+            if name not in names:
+                raise TypeError(f"{cls.__name__} has no field {unknown_name(name, names)}")
+        return cls(**values)
+
+    @classmethod
+    def from_yaml(cls, path: str | Path) -> Self:
+        """Return a config from a flat YAML file of changed fields; errors name the file."""
+        values = read_yaml(path)
+        with named(path):
+            return cls.from_dict(values)
+
+    @classmethod
+    def at_scale(cls, scale: str, **overrides: Any) -> Self:
+        """Return the config of `params/<stage>.<scale>.yaml`; overrides of None are ignored."""
+        check_type("scale", scale, str, scales(cls.STAGE))
+        values = asdict(cls.from_yaml(paths.PARAMS / f"{cls.STAGE}.{scale}.yaml"))
+        given = {name: value for name, value in overrides.items() if value is not None}
+        return cls.from_dict({**values, "scale": scale, **given})
+
+    def to_yaml(self) -> str:
+        """Return all fields as flat YAML, which `from_yaml` reads."""
+        return yaml.safe_dump(asdict(self), sort_keys=False)
+
+    def describe(self) -> list[dict[str, Any]]:
+        """Return a row (setting, value, default, unit, meaning, source) for every field."""
+        return [
+            {"setting": item.name, "value": getattr(self, item.name), "default": item.default}
+            | item.metadata["facts"]
+            for item in fields(self)
+        ]
+
+    def changed(self, *names: str) -> list[str]:
+        """Return those of the named fields that do not have their default values."""
+        default = {item.name: item.default for item in fields(self)}
+        return [name for name in names if getattr(self, name) != default[name]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,47 +112,37 @@ class PretrainConfig(LearnerConfig):
     """Collection of one dataset by a reward-free agent (paper, table 2; the rest from URLB)."""
 
     STAGE: ClassVar[str] = "04_pretrain"
-    MEMBER_FIELDS: ClassVar[tuple[str, ...]] = (
-        *("objective", "alpha", "q", "renyi_form", "task", "seed"),
-    )
+    MEMBER_FIELDS: ClassVar = ("objective", "alpha", "q", "renyi_form", "task", "seed")
 
-    objective: str = setting("behavioral", ANY, "what the agent is rewarded for", "section 4")
-    alpha: float = setting(0.5, POSITIVE, "Prelec's alpha (behavioral)", "section 5")
-    q: float = setting(0.5, POSITIVE, "Renyi's order (renyi)", "section 5")
-    renyi_form: str = setting("published", _RENYI_FORM, "R^(1-q), or signed", "Yuan et al. 2022")
-    task: str = setting("", ANY, "task to learn, for the objective task", "section 5")
-    num_steps: int = setting(500_000, AT_LEAST_ONE, "environment steps", "section 5", "steps")
-    random_steps: int = setting(4_000, AT_LEAST_ZERO, "uniform-random first steps", "URLB", "steps")
-    update_every: int = setting(2, AT_LEAST_ONE, "steps between updates", "table 2", "steps")
-    n_step: int = setting(3, AT_LEAST_ONE, "steps before the bootstrap", "URLB", "steps")
-    replay_capacity: int = setting(1_000_000, AT_LEAST_TWO, "replay rows", "table 2", "rows")
-    representation: str = setting("learnt", _REPRESENTATION, "see belib.agents.apt", "table 2")
-    representation_dim: int = setting(512, AT_LEAST_TWO, "APT's, RND's; M of beta", "table 2")
-    k: int = setting(12, AT_LEAST_ONE, "neighbours averaged", "table 2; URLB")
-    intrinsic_reward_scale: str = setting("none", _REWARD_SCALE, "rms: divide by its RMS", "ours")
-    convention: str = setting("urlb", _COLLECTION_CONVENTION, "see belib.agents.ddpg", "URLB")
-    rnd_obs_clip: float = setting(5.0, POSITIVE, "RND's clip of scaled observations", "table 2")
-    skill_dim: int = setting(4, AT_LEAST_TWO, "SMM's skills", "table 2", "skills")
-    discriminator_learning_rate: float = setting(1e-3, POSITIVE, "SMM's discriminator", "table 2")
-    vae_learning_rate: float = setting(1e-2, POSITIVE, "SMM's autoencoder", "table 2")
-    label: str = setting("", _LABEL, "part of the dataset's name", "ours")
+    objective: str = setting("behavioral", OBJECTIVES, "what pays the agent", "section 4")
+    alpha: float = setting(0.5, "positive", "Prelec's alpha (behavioral)", "section 5")
+    q: float = setting(0.5, "positive", "Renyi's order (renyi)", "section 5")
+    renyi_form: str = setting("published", _RENYI_FORMS, "R^(1-q), or signed", "Yuan et al. 2022")
+    task: str = setting("", "any", "task to learn, for the objective task", "section 5")
+    num_steps: int = setting(500_000, "at least 1", "environment steps", "section 5", "steps")
+    random_steps: int = setting(4_000, "at least 0", "uniform-random at first", "URLB", "steps")
+    update_every: int = setting(2, "at least 1", "steps between updates", "table 2", "steps")
+    n_step: int = setting(3, "at least 1", "steps before the bootstrap", "URLB", "steps")
+    replay_capacity: int = setting(1_000_000, "at least 2", "replay rows", "table 2", "rows")
+    representation: str = setting("learnt", _REPRESENTATIONS, "see belib.agents.apt", "table 2")
+    representation_dim: int = setting(512, "at least 2", "APT's, RND's; M of beta", "table 2")
+    k: int = setting(12, "at least 1", "neighbours averaged", "table 2; URLB")
+    intrinsic_reward_scale: str = setting("none", ("none", "rms"), "rms: divide by its RMS", "ours")
+    convention: str = setting("urlb", ("urlb", "corrected"), "see belib.agents.ddpg", "URLB")
+    rnd_obs_clip: float = setting(5.0, "positive", "RND's clip of scaled observations", "table 2")
+    skill_dim: int = setting(4, "at least 2", "SMM's skills", "table 2", "skills")
+    discriminator_learning_rate: float = setting(1e-3, "positive", "SMM's discriminator", "table 2")
+    vae_learning_rate: float = setting(1e-2, "positive", "SMM's autoencoder", "table 2")
+    label: str = setting("", "letters and digits, or empty", "part of the dataset's name", "ours")
 
     def __post_init__(self):
         super().__post_init__()
-        if self.objective not in OBJECTIVES:  # objectives can be added later
-            names = ", ".join(OBJECTIVES)
-            raise ValueError(f"objective must be one of {names}, got {self.objective!r}")
         if self.k >= self.batch_size:
             raise ValueError(f"k must be below batch_size = {self.batch_size}, got {self.k}")
-        if (self.objective == "task") != bool(self.task):
-            raise ValueError(
-                f"task must be given for the objective task, and for no other, got {self.task!r} "
-                f"for {self.objective}"
-            )
         if self.replay_capacity <= self.n_step:
-            raise ValueError(
-                f"replay_capacity must exceed n_step = {self.n_step}, got {self.replay_capacity}"
-            )
+            raise ValueError(f"replay_capacity must exceed n_step, got {self.replay_capacity}")
+        if (self.objective == "task") != bool(self.task):
+            raise ValueError(f"task must be given for the objective task alone, got {self.task!r}")
 
     @property
     def unused_fields(self) -> tuple[str, ...]:
@@ -129,15 +161,14 @@ class PretrainConfig(LearnerConfig):
     @property
     def parameter(self) -> float | None:
         """The value of the objective's parameter, alpha or q, or None."""
-        name = OBJECTIVES[self.objective].parameter
-        return getattr(self, name) if name else None
+        return getattr(self, OBJECTIVES[self.objective].parameter or "", None)
 
     @property
     def dataset(self) -> str:
         """The dataset's name: `behavioral-0.5-s0`, `renyi-2-signed-s0`, `shannon-long-s0`."""
         parameter = "" if self.parameter is None else f"{self.parameter:.12g}"
         parts = (self.objective, parameter, self.task, self.variant, f"s{self.seed}")
-        return "-".join(part for part in parts if part)
+        return "-".join(filter(None, parts))
 
     def folder(self, runs_dir: str | Path) -> Path:
         """Return `<runs_dir>/datasets/<domain>/<dataset>`."""
@@ -149,29 +180,24 @@ class OfflineConfig(LearnerConfig):
     """One policy, learnt from one dataset for one task (paper, table 3; the rest from ExORL)."""
 
     STAGE: ClassVar[str] = "05_offline_rl"
-    MEMBER_FIELDS: ClassVar[tuple[str, ...]] = ("task", "seed")
+    MEMBER_FIELDS: ClassVar = ("task", "seed")
 
-    dataset: str = setting("behavioral-0.5-s0", ANY, "name of the dataset", "section 5")
-    task: str = setting("walker_stand", ANY, "domain and task of the reward", "section 5")
-    algorithm: str = setting("td3", one_of(ALGORITHMS), "learner", "section 5")
-    num_steps: int = setting(100_000, AT_LEAST_ONE, "gradient updates", "table 3", "updates")
-    eval_every: int = setting(10_000, AT_LEAST_ONE, "between evaluations", "ExORL", "updates")
-    eval_episodes: int = setting(10, AT_LEAST_ONE, "per evaluation", "ExORL", "episodes")
-    eval_first: bool = setting(False, ANY, "evaluate before the first update too", "ExORL")
+    dataset: str = setting("behavioral-0.5-s0", "any", "name of the dataset", "section 5")
+    task: str = setting("walker_stand", "any", "domain and task of the reward", "section 5")
+    algorithm: str = setting("td3", ALGORITHMS, "learner", "section 5")
+    num_steps: int = setting(100_000, "at least 1", "gradient updates", "table 3", "updates")
+    eval_every: int = setting(10_000, "at least 1", "between evaluations", "ExORL", "updates")
+    eval_episodes: int = setting(10, "at least 1", "per evaluation", "ExORL", "episodes")
+    eval_first: bool = setting(False, "any", "evaluate before the first update too", "ExORL")
     # the first transitions of the dataset, in whole episodes
-    replay_capacity: int = setting(1_000_000, AT_LEAST_TWO, "learnt from", "ExORL", "transitions")
-    convention: str = setting("exorl", _CQL_CONVENTION, "CQL of ExORL or as published", "ours")
-    cql_weight: float = setting(0.01, AT_LEAST_ZERO, "weight of CQL's penalty", "table 3")
-    num_action_samples: int = setting(3, AT_LEAST_ONE, "CQL's actions per proposal", "table 3")
-    soft_backup: bool = setting(False, ANY, "entropy in CQL's targets (ExORL: none)", "ours")
-    num_value_samples: int = setting(10, AT_LEAST_ONE, "CRR's actions per value", "table 3")
-    crr_weight: str = setting("indicator", _CRR_WEIGHT, "CRR's f of the advantage", "table 3")
-    td3_bc_weight: float = setting(2.5, AT_LEAST_ZERO, "weight of TD3+BC's value", "ExORL")
-
-    def __post_init__(self):
-        super().__post_init__()
-        if self.algorithm in ("bc", "crr") and self.stddev == 0:
-            raise ValueError(f"stddev must be positive for {self.algorithm}, got {self.stddev}")
+    replay_capacity: int = setting(1_000_000, "at least 2", "learnt from", "ExORL", "transitions")
+    convention: str = setting("exorl", ("exorl", "standard"), "CQL of ExORL, as published", "ours")
+    cql_weight: float = setting(0.01, "at least 0", "weight of CQL's penalty", "table 3")
+    num_action_samples: int = setting(3, "at least 1", "CQL's actions per proposal", "table 3")
+    soft_backup: bool = setting(False, "any", "entropy in CQL's targets (ExORL: none)", "ours")
+    num_value_samples: int = setting(10, "at least 1", "CRR's actions per value", "table 3")
+    crr_weight: str = setting("indicator", _CRR_WEIGHTS, "CRR's f of the advantage", "table 3")
+    td3_bc_weight: float = setting(2.5, "at least 0", "weight of TD3+BC's value", "ExORL")
 
     @property
     def variant(self) -> str:
@@ -195,33 +221,21 @@ class OfflineConfig(LearnerConfig):
         return paths.resolve(runs_dir) / "datasets" / self.domain / self.dataset
 
 
-AnyConfig = TypeVar("AnyConfig", bound=Config)
+AnyConfig = TypeVar("AnyConfig", bound=LearnerConfig)
 
 
 def expand(entry: dict[str, Any], sizes: AnyConfig) -> list[AnyConfig]:
     """Return a config for each combination of the values in an entry's lists.
 
-    `seeds: 5` is short for `seed: [0, 1, 2, 3, 4]`, and `times: 6` multiplies `num_steps`. Fields
-    that are not in the entry are those of `sizes`.
-
-    Raise TypeError for a wrong name or type, ValueError for a wrong value or an empty list.
+    `seeds: 5` is short for `seed: [0, 1, 2, 3, 4]`. Other fields are those of `sizes`. Raise
+    TypeError for a wrong name or type, ValueError for a wrong value or an empty list.
     """
-    entry = dict(entry)
-    if "seeds" in entry:
-        if "seed" in entry:
-            raise ValueError(f"seed and seeds must not both be given, got {entry}")
-        seeds = entry.pop("seeds")
-        if not isinstance(seeds, _LISTS):
-            seeds = range(check_type("seeds", seeds, int, AT_LEAST_ONE))
-        entry["seed"] = seeds
-    lists = {k: list(v) if isinstance(v, _LISTS) else [v] for k, v in entry.items()}
+    lists = {name: v if isinstance(v, list | tuple) else [v] for name, v in entry.items()}
+    if "seeds" in entry and "seed" not in entry:
+        lists["seed"] = [*range(check_type("seeds", entry["seeds"], int, "at least 1"))]
+        del lists["seeds"]
     for name, values in lists.items():
         if not values:
             raise ValueError(f"{name} must have a value or more, got an empty list")
-    configs = []
-    for combination in itertools.product(*lists.values()):
-        values = dict(zip(lists, combination, strict=True))
-        times = check_type("times", values.pop("times", 1), int, AT_LEAST_ONE)
-        values = sizes.checked({**asdict(sizes), **values})
-        configs.append(sizes.from_dict({**values, "num_steps": times * values["num_steps"]}))
-    return configs
+    choices = (zip(lists, choice, strict=True) for choice in itertools.product(*lists.values()))
+    return [sizes.from_dict({**asdict(sizes), **dict(choice)}) for choice in choices]

@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from belib import datasets, paths
 from belib.arrays import whole_number
-from belib.config.checks import AT_LEAST_ONE, check_type
+from belib.config.checks import check_type
 from belib.coverage.states import Array, States, scale
 from belib.datasets.episodes import read_arrays
 from belib.envs import Environment, primal_task
@@ -175,7 +175,7 @@ def _phate(features: Array, *, knn: int, n_landmark: int | None, **options: Any)
 def _tsne(features: Array, *, perplexity: float, **options: Any):
     import openTSNE
 
-    perplexity = check_type("perplexity", perplexity, float, AT_LEAST_ONE)
+    perplexity = check_type("perplexity", perplexity, float, "at least 1")
     perplexity = min(perplexity, (len(features) - 1) / 3)  # few points have few neighbours
     features = features if features.shape[1] > 1 else np.pad(features, ((0, 0), (0, 1)))  # d >= 2
     points = openTSNE.TSNE(perplexity=perplexity, **options).fit(features)

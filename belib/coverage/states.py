@@ -8,7 +8,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from belib.arrays import real_array, whole_number
-from belib.config.checks import SHARE, check_type
+from belib.config.checks import check_type
 from belib.datasets import Dataset, origin, task_rewards
 from belib.streams import derive_seed
 
@@ -64,7 +64,7 @@ def draw_increments(
 ) -> States:
     """Draw a share of the steps of each increment; `rows` has a column `increment`, from 1."""
     increments = _checked(datasets, "increments", increments)
-    share = check_type("share", share, float, SHARE)
+    share = check_type("share", share, float, "in (0, 1]")
     steps, numbers = [], []
     for dataset in datasets:
         random = _random(dataset, seed)

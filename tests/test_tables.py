@@ -134,16 +134,6 @@ def test_bars_are_of_policies():
         figures.returns.returns(made_up())
 
 
-def test_lines_follow_their_axis():
-    x = np.array([3.0, 1.0, 2.0])
-    table = pd.DataFrame({"m": x, "entropy": x, "alpha": 0.5, "n_outcomes": 4}, index=[0, 0, 1])
-    for change in (lambda t: t, lambda t: t[::-1]):
-        (line, _) = figures.theory.uniform_on_part(change(table)).lines
-        assert line.get_xdata().tolist() == [0.25, 0.5, 0.75]
-    with pytest.raises(ValueError, match="must have the columns m, got entropy"):
-        figures.theory.uniform_on_part(table.drop(columns="m"))
-
-
 @pytest.fixture
 def measured():
     names = [f"rnd-{i}-s{seed}" for seed in (0, 1) for i in range(6)]

@@ -13,7 +13,6 @@ from belib.config import PretrainConfig
 from belib.datasets import Dataset
 from belib.envs import observation_names
 from belib.figures import style
-from belib.results.tables import checked
 
 # Column of the physics state, offset and label of the torso's two coordinates. The walker's height
 # is stored relative to the torso's place in the model, 1.3 m above the ground.
@@ -30,57 +29,47 @@ def curves(metrics: pd.DataFrame, domain: str) -> np.ndarray:
     `metrics` is a dataset's `metrics.csv`, one row per episode. Random actions have no intrinsic
     reward, and an empty panel says so.
     """
-    metrics = checked(metrics, numbers=["step"])
     _, axes = plt.subplots(1, 3, figsize=(16, 4.5))
-    titles = {"intrinsic_reward": "Intrinsic reward", "representation_scale": "Its scale"}
-    for ax, (name, title) in zip(axes, titles.items(), strict=False):
-        ax.set(ylabel=name.replace("_", " "), title=title)
+    for ax, name in zip(axes, ("intrinsic_reward", "representation_scale"), strict=False):
+        label = name.replace("_", " ")
+        ax.set(ylabel=label, title=label.capitalize())
         if name in metrics:
             sns.lineplot(metrics, x="step", y=name, ax=ax, color="black", marker="o")
         else:
-            ax.text(0.5, 0.5, f"no {ax.get_ylabel()}", transform=ax.transAxes, ha="center")
-            ax.set(xticks=[], yticks=[])
-    returns = metrics.filter(regex="^return_").set_axis(metrics["step"])
+            ax.text(0.5, 0.5, f"no {label}", transform=ax.transAxes, ha="center")
+    returns = metrics.set_index("step").filter(regex="^return_")
     returns.columns = returns.columns.str.removeprefix(f"return_{domain}_")
     sns.lineplot(returns, ax=axes[2], palette="colorblind", markers=True, dashes=False)
     axes[2].set(ylabel="episode return", title="Task returns")
-    style.legend(axes[2])
-    for ax in axes:
-        _show_zero(ax)
-    return axes
+    _from_zero(axes)
+    return style.legend(axes)
 
 
 def objectives(
     metrics: Sequence[pd.DataFrame], configs: Sequence[PretrainConfig], tasks: Sequence[str]
 ) -> np.ndarray:
-    """Plot the task returns of several objectives' datasets: one Axes per task.
+    """Plot the task returns of several objectives' datasets, of `metrics` as for `curves`.
 
-    Args:
-        metrics: a table for each dataset, as for `curves`.
-        configs: of the datasets, in the same order.
-        tasks: `walker_stand`, ...
+    Return one Axes per task, such as `walker_stand`.
     """
     columns = ("objective", "parameter", "variant")
     recipes = [{name: getattr(config, name) for name in columns} for config in configs]
-    numbers = ["step", *(f"return_{task}" for task in tasks)]
-    tables = zip(metrics, recipes, strict=True)
-    table = pd.concat([checked(m, numbers=numbers).assign(**recipe) for m, recipe in tables])
+    table = pd.concat([m.assign(**recipe) for m, recipe in zip(metrics, recipes, strict=True)])
     table["recipe"] = style.recipes(table)
     _, axes = plt.subplots(1, len(tasks), figsize=(15, 4.5), squeeze=False)
     for ax, task in zip(axes[0], tasks, strict=True):
         drawn = {"x": "step", "y": f"return_{task}", "estimator": None, "ax": ax}
         sns.lineplot(table, **drawn, **style.of(table, lines=True))
         ax.set(title=task, ylabel="episode return")
-        _show_zero(ax)
+    _from_zero(axes[0])
     return style.legend(axes[0])
 
 
-def _show_zero(ax: Axes) -> None:
-    """Extend the value axis to 0 and, with a margin, to all data; label the axis of steps."""
-    low, high = (1.1 * end for end in ax.dataLim.intervaly)
-    if np.isfinite([low, high]).all() and (low < 0 or high > 0):
-        ax.set_ylim(min(0, low), max(0, high))
-    ax.set_xlabel("environment steps")
+def _from_zero(axes: np.ndarray) -> None:
+    """Begin or end the value axes at 0; label the axes of steps."""
+    for ax in axes:
+        ax.axhline(0, color="none").sticky_edges.y.append(0)
+        ax.set_xlabel("environment steps")
 
 
 def state_histograms(dataset: Dataset, reference: Dataset) -> np.ndarray:
@@ -93,36 +82,34 @@ def state_histograms(dataset: Dataset, reference: Dataset) -> np.ndarray:
         np.concatenate([episode["observation"][1::10] for episode in data.episodes()])
         for data in (dataset, reference)
     )
-    distance = [stats.ks_2samp(a, b).statistic for a, b in zip(ours.T, theirs.T, strict=True)]
+    distance = stats.ks_2samp(ours, theirs).statistic
     names = observation_names(dataset.domain)
     _, axes = plt.subplots(2, 3, figsize=(15, 7.5))
     for ax, column in zip(axes.flat, np.argsort(distance)[::-1], strict=False):
         both = np.concatenate([ours[:, column], theirs[:, column]])
         low, high = np.percentile(both, [0.5, 99.5])
-        shared = {"bins": np.linspace(low, high, 41), "density": True}
-        ax.hist(ours[:, column], **shared, color="steelblue", label=dataset.name)
+        bins = np.linspace(low, high, 41)
+        ax.hist(ours[:, column], bins, density=True, color="steelblue", label=dataset.name)
         outline = {"histtype": "step", "color": "black", "linewidth": 2, "label": reference.name}
-        ax.hist(theirs[:, column], **shared, **outline)
+        ax.hist(theirs[:, column], bins, density=True, **outline)
         ax.set(title=f"{names[column].replace('_', ' ')}: {distance[column]:.2f}", yticks=[])
     for ax in axes.flat[len(names) :]:
         ax.remove()
     return style.legend(axes)
 
 
-def torso(dataset: Dataset, reference: Dataset | None = None) -> np.ndarray:
+def torso(*datasets: Dataset) -> np.ndarray:
     """Plot the torso's positions in every tenth state; later episodes are darker.
 
-    The reference, such as random data of equal size, has a second panel with equal limits.
+    One Axes per dataset, with equal limits: a second one, such as random data, is for comparison.
     """
-    panels = [data for data in (dataset, reference) if data is not None]
-    columns = _TORSO.get(dataset.domain, _FIRST_COORDINATES)
-    size = (6.5 * len(panels), 4.5)
-    _, axes = plt.subplots(1, len(panels), figsize=size, sharex=True, sharey=True, squeeze=False)
-    for ax, data in zip(axes[0], panels, strict=True):
-        for number, episode in enumerate(data.episodes()):
+    columns, size = _TORSO.get(datasets[0].domain, _FIRST_COORDINATES), (6.5 * len(datasets), 4.5)
+    _, axes = plt.subplots(1, len(datasets), figsize=size, sharex=True, sharey=True, squeeze=False)
+    for ax, data in zip(axes[0], datasets, strict=True):
+        shades = plt.get_cmap("viridis_r")(np.linspace(0.2, 1, len(data.files)))
+        for color, episode in zip(shades, data.episodes(), strict=True):
             x, y = (episode["physics"][::10, column] + offset for column, offset, _ in columns)
-            share = 0.2 + 0.8 * number / max(len(data.files) - 1, 1)
-            ax.scatter(x, y, s=12, color=plt.get_cmap("viridis_r")(share), linewidths=0)
+            ax.scatter(x, y, s=12, color=color, linewidths=0)
         ax.set(xlabel=columns[0][2], title=data.name)
     axes[0, 0].set_ylabel(columns[1][2])
     return axes[0]

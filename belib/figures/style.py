@@ -1,7 +1,7 @@
-"""The style of all figures: the look of each objective, sizes, labels, captions.
+"""The style of all figures: the look of each objective, legends, captions.
 
-A colour has one meaning everywhere. Behavioral entropy is blue and Renyi entropy orange-red. The
-shade is the parameter's rank on the paper's grid, also in figures that show a part of the grid.
+A colour has one meaning everywhere. Behavioral entropy is blue, Renyi entropy orange-red; the shade
+is the parameter's rank on the paper's grid, also in figures that show a part of the grid.
 """
 
 import textwrap
@@ -19,18 +19,16 @@ from belib.results import BASELINES
 
 
 class Look(NamedTuple):
-    """How an objective looks."""
+    """How an objective looks; the marker is for printing in grey and for colour-blind readers."""
 
     label: str
-    color: str
-    """A colour; for an objective with a parameter a colour map, darker with the parameter."""
+    color: str  # with a parameter a colour map, darker with the parameter
     marker: str
-    """A second cue, for printing in grey and for colour-blind readers."""
-    symbol: str = ""
-    grid: tuple[float, ...] = ()
-    """The paper's parameters, whose ranks are the shades."""
+    symbol: str = ""  # of the parameter
+    grid: tuple[float, ...] = ()  # the paper's parameters, whose ranks are the shades
 
 
+# All objectives, in the order of legends. An objective without an entry is grey, and last.
 LOOKS = {
     "shannon": Look("SE", "black", "X"),
     "behavioral": Look("BE", "Blues", "o", "α", (0.2, 0.5, 0.7, 0.9, 1.5, 2.0, 3.0, 5.0)),
@@ -40,21 +38,13 @@ LOOKS = {
     "random": Look("random actions", "#a5854f", "P"),
     "task": Look("online", "tab:green", "*"),
 }
-"""All objectives, in the order of legends. An objective without an entry is grey, and last."""
-
 ALPHAS, QS = LOOKS["behavioral"].grid, LOOKS["renyi"].grid
 
-ACCENT = "#d94801"
-"""The colour of highlights, distinct from blues and greys, also for colour-blind readers."""
-
-REWARD_COLORS = ListedColormap(plt.get_cmap("Blues")(np.linspace(0.25, 1, 256)))
-"""A darker state earns more."""
-
+ACCENT = "#d94801"  # of highlights: distinct from blues and greys, also for colour-blind readers
+REWARD_COLORS = ListedColormap(plt.get_cmap("Blues")(np.linspace(0.25, 1, 256)))  # dark: high
 OUTSIDE = {"frameon": False, "loc": "upper left", "bbox_to_anchor": (1, 1), "fontsize": 13}
-"""A legend beside its Axes."""
-
-SHANNON: dict[str, Any] = {"linestyle": ":", "color": "black", "linewidth": 3}
-"""The line of Shannon entropy, and of the identity, which is alpha = 1."""
+SHANNON: dict[str, Any] = {"linestyle": ":", "color": "black", "linewidth": 3}  # and references
+_RECIPE = ["objective", "parameter", "variant"]
 
 
 def use_style() -> None:
@@ -71,7 +61,7 @@ def look(objective: str | None) -> Look:
 
 def objective_color(objective: str | None, parameter: float | None = None) -> tuple:
     """Return an RGBA colour; the middle of the objective's colour map without a parameter."""
-    color, grid = look(objective).color, look(objective).grid
+    _, color, _, _, grid = look(objective)
     if not grid:
         return to_rgba(color)
     colors, shades = plt.get_cmap(color), np.linspace(0.35, 1, len(grid))
@@ -84,45 +74,30 @@ def objective_label(
     objective: str | None, parameter: float | None = None, variant: str | None = ""
 ) -> str:
     """Return `SE`, `BE α = 0.5`, or with a dataset's variant `RE q = 2, signed`."""
-    appearance = look(objective)
-    equals = f"{appearance.symbol} = " if appearance.symbol else ""
-    value = "" if pd.isna(parameter) else f" {equals}{parameter:g}"
-    rest = "" if pd.isna(variant) or not variant else f", {variant.replace('-', ', ')}"
-    return f"{appearance.label}{value}{rest}"
-
-
-def objective_order(
-    objective: str | None, parameter: float | None = None, variant: str | None = ""
-) -> tuple[int, float, str]:
-    """Return a sort key: `LOOKS` in its order, parameters ascending, the plain variant first."""
-    rank = list(LOOKS).index(objective) if objective in LOOKS else len(LOOKS)
-    value = 0.0 if parameter is None or pd.isna(parameter) else parameter
-    return rank, value, "" if pd.isna(variant) else variant or ""
+    label, _, _, symbol, _ = look(objective)
+    if not pd.isna(parameter):
+        label += f" {symbol} = {parameter:g}" if symbol else f" {parameter:g}"
+    return label if pd.isna(variant) or not variant else f"{label}, {variant.replace('-', ', ')}"
 
 
 def recipes(table: pd.DataFrame) -> pd.Series:
     """Return each row's label, from its `objective`, `parameter` and, if any, `variant`."""
-    variants = table.get("variant", pd.Series("", table.index))
-    rows = zip(table["objective"], table["parameter"], variants, strict=True)
+    rows = table.reindex(columns=_RECIPE).itertuples(index=False)
     return pd.Series([objective_label(*row) for row in rows], table.index, dtype=object)
 
 
 def of(table: pd.DataFrame, hue: str = "recipe", *, lines: bool = False) -> dict[str, Any]:
-    """Return seaborn's `hue`, `hue_order` and `palette` for a column of labels.
-
-    The rows of a label have an `objective`, a `parameter` and, if any, a `variant`. `lines` adds
-    `style`, `markers` and `dashes`, which dot Shannon entropy.
-    """
-    rows = table.assign(variant=table.get("variant", "")).drop_duplicates(hue).set_index(hue)
-    recipe = rows[["objective", "parameter", "variant"]].T.to_dict("list")
-    order = sorted(recipe, key=lambda label: (objective_order(*recipe[label]), label))
-    palette = {label: objective_color(*recipe[label][:2]) for label in order}
+    """Return seaborn's `hue`, `hue_order`, `palette` for a column of labels; of lines, `style`."""
+    rows = table.drop_duplicates(hue).set_index(hue).reindex(columns=_RECIPE)
+    rows["rank"] = [[*LOOKS, name].index(name) for name in rows["objective"]]
+    rows = rows.sort_values(["rank", "parameter", "variant", hue], na_position="first")
+    names, order = rows["objective"], list(rows.index)
+    palette = dict(zip(order, map(objective_color, names, rows["parameter"]), strict=True))
     drawn: dict[str, Any] = {"hue": hue, "hue_order": order, "palette": palette}
     if lines:
-        names = {label: recipe[label][0] for label in order}
-        drawn |= {"style": hue, "style_order": order}
-        drawn["markers"] = {label: look(name).marker for label, name in names.items()}
-        drawn["dashes"] = {n: (1, 1) if name == "shannon" else "" for n, name in names.items()}
+        dashes = [(1, 1) if name == "shannon" else "" for name in names]
+        drawn |= {"style": hue, "style_order": order, "dashes": dashes}
+        drawn["markers"] = [look(name).marker for name in names]
     return drawn
 
 
@@ -185,5 +160,4 @@ def caption(axes: Axes, text: str) -> None:
     lines = textwrap.fill(text, int(figure.get_figwidth() * 11))
     figure.text(0.01, -0.02, lines, va="top", fontsize=12, color="0.25")
     # IPython reads data and metadata; screen readers need the alternative text
-    bundle = {}, {"image/png": {"alt": text}}
-    vars(figure)["_repr_mimebundle_"] = lambda **_: bundle
+    vars(figure)["_repr_mimebundle_"] = lambda **_: ({}, {"image/png": {"alt": text}})

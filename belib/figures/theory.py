@@ -7,17 +7,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import seaborn as sns
-from matplotlib import ticker
 from matplotlib.axes import Axes
 from scipy import stats
 
 from belib.entropy import behavioral_entropy, renyi_entropy, shannon_entropy
 from belib.figures.style import SHANNON, curves, legend, objective_color
-from belib.results.tables import checked
 from belib.weighting import Prelec, prelec_beta
-
-_REFERENCE: dict[str, Any] = {"color": "black", "linestyle": ":"}
-_ESTIMATORS: dict[str, Any] = {"hue": "estimator", "palette": "colorblind"}
 
 
 def perceived_normal(alphas: Sequence[float]) -> Axes:
@@ -47,33 +42,22 @@ def bernoulli_entropies(alphas: Sequence[float], qs: Sequence[float]) -> np.ndar
 
 
 def uniform_on_part(table: pd.DataFrame) -> Axes:
-    """Plot the entropy of the uniform pmf on m of M outcomes, relative to log M.
-
-    The table has columns `m`, `alpha`, `entropy` and `n_outcomes`.
-    """
-    table = checked(table, numbers=["m", "alpha", "entropy", "n_outcomes"]).sort_values("m")
+    """Plot the entropy of the uniform pmf on m (rows) of M outcomes over log M, for all alphas."""
     _, ax = plt.subplots(figsize=(9, 5))
-    table["share"] = table["m"] / table["n_outcomes"]
-    table["relative"] = table["entropy"] / np.log(table["n_outcomes"])
-    for alpha, rows in table.groupby("alpha"):
-        curves(ax, rows["share"], "behavioral", [alpha], lambda _, rows=rows: rows["relative"])
-    ax.axhline(1, label="uniform on all", **_REFERENCE)
+    m, most = table.index, table.index.max()
+    curves(ax, m / most, "behavioral", table.columns, lambda alpha: table[alpha] / np.log(most))
+    ax.axhline(1, label="uniform on all", **SHANNON)
     ax.set(xlabel="share of outcomes that are possible", ylabel="entropy / log M")
     ax.set(yscale="log", ylim=(0.1, 10))
     return legend(ax)
 
 
 def entropies_by_parameter(table: pd.DataFrame) -> Axes:
-    """Plot the behavioral entropy over alpha and the Renyi entropy over q, of one pmf.
-
-    The table has columns `objective` (behavioral, renyi), `parameter` and `entropy`.
-    """
-    table = checked(table, names=["objective"], numbers=["parameter", "entropy"])
+    """Plot the entropies `behavioral` and `renyi` of a pmf, in nats, over the index: alpha or q."""
     _, ax = plt.subplots(figsize=(9, 5))
     for name, label in (("behavioral", "behavioral, over α"), ("renyi", "Rényi, over q")):
-        rows = table[table["objective"] == name].sort_values("parameter")
-        ax.plot(rows["parameter"], rows["entropy"], color=objective_color(name), label=label)
-    ax.axvline(1, label="Shannon", **_REFERENCE)
+        ax.plot(table[name], color=objective_color(name), label=label)
+    ax.axvline(1, label="Shannon", **SHANNON)
     ax.set(xlabel="parameter", ylabel="entropy (nats)", xscale="log", ylim=(0, None))
     return legend(ax)
 
@@ -97,56 +81,41 @@ def weighting_slopes(alphas: Sequence[float], n_outcomes: int) -> np.ndarray:
 
 
 def running_estimates(table: pd.DataFrame, truth: float) -> Axes:
-    """Plot mean and sd of estimates over the sample size, beside a truth in nats.
-
-    The table has columns `n`, `estimator` and `value`.
-    """
-    table = checked(table, names=["estimator"], numbers=["n", "value"])
+    """Plot mean and sd of each `estimator`'s `value` over `n`, beside a truth, in nats."""
     _, ax = plt.subplots(figsize=(9, 5))
-    drawn = {**_ESTIMATORS, "style": "estimator", "markers": True, "errorbar": "sd"}
-    sns.lineplot(table, x="n", y="value", ax=ax, **drawn)
-    ax.axhline(truth, label="the true entropy", **_REFERENCE)
-    ax.set(xscale="log", xlabel="samples", ylabel="estimate (nats)")
-    ax.set_ylim(0, 1.1 * max(truth, table["value"].max()))
-    _mark_sizes(ax, table["n"])
+    _over_size(ax, table, "value", errorbar="sd")
+    ax.axhline(truth, label="the true entropy", **SHANNON)
+    ax.set(ylabel="estimate (nats)", ylim=(0, 1.1 * max(truth, table["value"].max())))
     return legend(ax)
 
 
 def convergence(table: pd.DataFrame, y: str, ylabel: str) -> np.ndarray:
-    """Plot |bias| or n times the variance over n, both logarithmic: one Axes per alpha.
-
-    The table has columns `n`, `alpha`, `estimator` and `y`.
-    """
-    panels = checked(table, names=["estimator"], numbers=["n", "alpha", y]).groupby("alpha")
+    """Plot the column `y` of each `estimator` over `n`, on log axes: one Axes per `alpha`."""
+    panels = table.groupby("alpha")
     _, axes = plt.subplots(1, len(panels), figsize=(15, 4.5), sharey=True, squeeze=False)
-    drawn = {**_ESTIMATORS, "style": "estimator", "markers": True, "dashes": False}
     for ax, (alpha, rows) in zip(axes[0], panels, strict=True):
-        sns.lineplot(rows, x="n", y=y, ax=ax, **drawn)
-        ax.set(xscale="log", yscale="log", xlabel="samples n", title=f"α = {alpha:g}")
-        ax.set_ylabel(ylabel)
-        _mark_sizes(ax, rows["n"])
+        _over_size(ax, rows, y, dashes=False)
+        ax.set(yscale="log", ylabel=ylabel, title=f"α = {alpha:g}")
     return legend(axes[0])
 
 
-def _mark_sizes(ax: Axes, sizes: pd.Series) -> None:
-    """Set at most four ticks of a logarithmic axis, at sample sizes."""
-    ticks = np.unique(sizes)
-    ticks = ticks[:: -(-len(ticks) // 4)]
+def _over_size(ax: Axes, table: pd.DataFrame, y: str, **options: Any) -> None:
+    """Plot a line per estimator over the sample size, with at most four ticks, at sizes."""
+    drawn = {"hue": "estimator", "style": "estimator", "palette": "colorblind", "markers": True}
+    sns.lineplot(table, x="n", y=y, ax=ax, **drawn, **options)
+    ticks = np.unique(table["n"])[:: -(-table["n"].nunique() // 4)]
+    ax.set(xscale="log", xlabel="samples n")
     ax.set_xticks(ticks, [f"{n:,}" for n in ticks])
-    ax.xaxis.set_minor_locator(ticker.NullLocator())
+    ax.minorticks_off()
 
 
 def estimator_bars(table: pd.DataFrame) -> Axes:
-    """Plot estimates over the truth: a bar for each case and estimator, a dot per repetition.
-
-    The table has columns `case`, `estimator`, `value` and `truth`.
-    """
-    table = checked(table, names=["case", "estimator"], numbers=["value", "truth"])
+    """Plot `value` / `truth`: one bar per `case` and `estimator`, one dot per repetition."""
     table = table.assign(ratio=table["value"] / table["truth"])
     _, ax = plt.subplots(figsize=(11, 5))
     shared = {"x": "case", "y": "ratio", "hue": "estimator", "ax": ax}
     sns.barplot(table, errorbar=None, palette="pastel", **shared)
     sns.stripplot(table, dodge=True, size=4, palette="dark:black", legend=False, **shared)
-    ax.axhline(1, **_REFERENCE)
+    ax.axhline(1, **SHANNON)
     ax.set(xlabel="", ylabel="estimate / truth", ylim=(0, None))
     return legend(ax)

@@ -1,12 +1,11 @@
 """The discrete game: a pmf on sliders, its perceived probabilities and its entropies."""
 
 import math
-import time
 
 import ipywidgets as ui
 import numpy as np
 from matplotlib.figure import Figure
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from belib.entropy import behavioral_entropy, maximizing_pmf, renyi_entropy, shannon_entropy
 from belib.figures.style import ACCENT, objective_color
@@ -14,8 +13,7 @@ from belib.weighting import Prelec, prelec_beta
 from belib.widgets.live import LiveFigure
 from belib.widgets.rewards import WIDE, WRAPPED, alpha_slider
 
-Q = 2.0
-"""The order of the Renyi entropy."""
+Q = 2.0  # the order of the Renyi entropy
 
 
 class GameView(LiveFigure):
@@ -32,36 +30,34 @@ class GameView(LiveFigure):
         top.legend(frameon=False, loc="upper right", ncols=3)
         self._title = top.set_title("α", loc="left", fontsize=20)
         names, log_m = ("behavioral", f"Rényi, q = {Q:g}", "Shannon"), math.log(n_outcomes)
-        self._entropies = bottom.barh(names, [0, 0, 0])
+        colors = (blue, objective_color("renyi", Q), "black")
+        self._entropies = bottom.barh(names, [0, 0, 0], color=colors)
         self._nats = [bottom.text(0, place, "", va="center") for place in range(3)]
         end = bottom.axvline(log_m, color=ACCENT, linewidth=4)
         bottom.set(xlim=(0, 1.5 * log_m), xlabel="entropy (nats); the line is at log M")
         bottom.grid(False)
-        self.n_outcomes = n_outcomes
         bars = [*self._p, *self._w, *self._entropies]
         super().__init__(figure, [*bars, end, self._title, *self._nats])
 
-    def update(self, pmf: ArrayLike, alpha: float) -> bytes:
+    def update(self, pmf: NDArray[np.float64], alpha: float) -> bytes:
         """Return the figure as PNG for a pmf (M,), beta conditioned on M."""
-        pmf, blue = np.asarray(pmf, dtype=np.float64), objective_color("behavioral", alpha)
-        w = Prelec(alpha, prelec_beta(alpha, self.n_outcomes))(pmf)
-        for p_bar, w_bar, p, perceived in zip(self._p, self._w, pmf, w, strict=True):
-            p_bar.set_height(p)
-            w_bar.set(height=perceived, color=blue)
-        self._title.set_text(f"α = {alpha:.2f}:  the perceived chances sum to {w.sum():.2f}")
+        blue, w = objective_color("behavioral", alpha), Prelec(alpha, prelec_beta(alpha, len(pmf)))
+        self._title.set_text(f"α = {alpha:.2f}:  the perceived chances sum to {w(pmf).sum():.2f}")
         values = behavioral_entropy(pmf, alpha=alpha), renyi_entropy(pmf, q=Q), shannon_entropy(pmf)
-        colors = blue, objective_color("renyi", Q), "black"
-        drawn = zip(self._entropies, self._nats, map(float, values), colors, strict=True)
-        for bar, text, nats, color in drawn:
-            bar.set(width=nats, color=color)
+        for bar, height in zip((*self._p, *self._w), (*pmf, *w(pmf)), strict=True):
+            bar.set_height(height)
+        for bar, text, nats in zip(self._entropies, self._nats, values, strict=True):
+            bar.set_width(nats)
             text.set(x=nats, text=f" {nats:.3f}")
+        for bar in (*self._w, self._entropies[0]):
+            bar.set_color(blue)
         return self.png()
 
 
 class EntropyGame(ui.VBox):
     """Sliders for a pmf over 3 to 8 outcomes and alpha, and a button that climbs to the maximum."""
 
-    _setting = False
+    _moving = False
 
     def __init__(self, *, n_outcomes: int = 6, alpha: float = 0.5):
         self.alpha = alpha_slider(alpha)
@@ -86,7 +82,7 @@ class EntropyGame(ui.VBox):
 
     def redraw(self, _: object = None) -> None:
         """Redraw with the controls' values."""
-        if self._setting:
+        if self._moving:
             return
         self.image.value = self._view.update(self.pmf, self.alpha.value)
         entropy = behavioral_entropy(self.pmf, alpha=self.alpha.value)
@@ -100,31 +96,24 @@ class EntropyGame(ui.VBox):
         """Move, animated, to the pmf with the most entropy."""
         self._move_to(maximizing_pmf(self.n_outcomes.value, alpha=self.alpha.value, start=self.pmf))
 
-    def _move_to(self, pmf: NDArray, steps: int = 12) -> None:
-        """Draw the path to a pmf, then set the sliders."""
+    def _move_to(self, pmf: NDArray) -> None:
+        """Move all sliders to a pmf, animated."""
         start, pmf = self.pmf, pmf / pmf.sum()
-        for share in np.linspace(0, 1, steps)[1:-1]:
-            between = (1 - share) * start + share * pmf
-            self.image.value = self._view.update(between, self.alpha.value)
-            time.sleep(0.02)
-        self._set(pmf)
-
-    def _set(self, pmf: NDArray) -> None:
-        """Set all sliders, then draw once."""
-        self._setting = True
-        for slider, p in zip(self.weights.children, pmf, strict=True):
-            slider.value = round(float(p), 3)  # a multiple of the slider's step
-        self._setting = False
-        self.redraw()
+        for share in np.linspace(0, 1, 12)[1:]:
+            self._moving = True  # several sliders, then one redraw
+            for slider, p in zip(self.weights.children, start + share * (pmf - start), strict=True):
+                slider.value = round(float(p), 3)  # a multiple of the slider's step
+            self._moving = False
+            self.redraw()
 
     def _restart(self, _: object = None) -> None:
-        """Make sliders of decreasing values and a view for the new number of outcomes."""
-        m, layout = self.n_outcomes.value, {"width": "90px", "height": "150px"}
-        style = {"orientation": "vertical", "min": 0, "max": 1, "step": 0.001}
-        style |= {"readout_format": ".2f", "layout": {**layout, "overflow": "visible"}}
-        sliders = [ui.FloatSlider(description=f"{number}", **style) for number in range(1, m + 1)]
+        """Show decreasing probabilities of the new number of outcomes."""
+        pmf = 0.6 ** np.arange(self.n_outcomes.value)
+        style = {"orientation": "vertical", "max": 1, "step": 0.001, "readout_format": ".2f"}
+        style |= {"layout": {"width": "90px", "height": "150px", "overflow": "visible"}}
+        values = (pmf / pmf.sum()).round(3).tolist()
+        sliders = [ui.FloatSlider(p, description=f"{i}", **style) for i, p in enumerate(values, 1)]
         for slider in sliders:
             slider.observe(self.redraw, "value")
-        self.weights.children, self._view = sliders, GameView(m)
-        pmf = 0.6 ** np.arange(m)
-        self._set(pmf / pmf.sum())
+        self.weights.children, self._view = sliders, GameView(len(pmf))
+        self.redraw()

@@ -1,7 +1,4 @@
-"""Figures that follow a slider: the axes are drawn once, moving artists on top of them.
-
-A full redraw takes a fifth of a second or more, nearly all of it for axes that do not change.
-"""
+"""Figures that follow a slider: a full redraw takes too long, nearly all of it for the axes."""
 
 import io
 from collections.abc import Sequence
@@ -14,7 +11,7 @@ from PIL import Image
 
 
 class LiveFigure:
-    """A figure without a window, whose `moving` artists are drawn in this order over the rest."""
+    """A figure whose `moving` artists are drawn, in this order, over the rest, drawn once."""
 
     def __init__(self, figure: Figure, moving: Sequence[Artist]):
         self.canvas, self.moving = FigureCanvasAgg(figure), moving
@@ -28,7 +25,6 @@ class LiveFigure:
         self.canvas.restore_region(self._background)
         for artist in self.moving:
             artist.draw(self.canvas.renderer)
-        pixels = np.asarray(self.canvas.buffer_rgba())[..., :3]
-        file = io.BytesIO()
-        Image.fromarray(np.ascontiguousarray(pixels)).save(file, "png", compress_level=1)
+        pixels, file = np.asarray(self.canvas.buffer_rgba())[..., :3], io.BytesIO()
+        Image.fromarray(pixels).save(file, "png", compress_level=1)
         return file.getvalue()

@@ -8,7 +8,6 @@ import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 from scipy import stats
 
 from belib.coverage.maps import StateMap
@@ -17,8 +16,8 @@ from belib.rewards import behavioral_reward, shannon_reward
 from belib.weighting import Prelec, prelec_beta
 from belib.widgets.live import LiveFigure
 
+# Choices of M for beta; log M = 1 makes beta 1 for every alpha.
 OUTCOMES = {"M = 2": 2, "M = 16": 16, "M = 64": 64, "M = 512": 512, "none: β = 1": math.e}
-"""Choices of M for beta; log M = 1 makes beta 1 for every alpha."""
 
 WIDE = {"width": "100%", "max_width": "1040px"}
 WRAPPED = {"flex_flow": "row wrap"}
@@ -36,11 +35,13 @@ class RewardView(LiveFigure):
         self._title = figure.suptitle("α, β", x=0.01, ha="left", fontsize=20)
         order = np.argsort(states.distance)  # the most novel on top
         self._distance, self._position = states.distance[order], states.position[order]
-        moving = [self._title, *self._draw_weighting(weighting, density)]
-        moving += [*self._draw_reward(reward), *self._draw_states(points, states.source)]
+        self._draw_weighting(weighting, density)
+        self._draw_reward(reward)
+        self._draw_states(points, states.source)
+        moving = [artist for artist in vars(self).values() if isinstance(artist, Artist)]
         super().__init__(figure, moving)
 
-    def _draw_weighting(self, weighting: Axes, density: Axes) -> list[Artist]:
+    def _draw_weighting(self, weighting: Axes, density: Axes) -> None:
         """Draw w(p), on logarithmic axes, with its fixed point; the perceived normal density."""
         weighting.plot(_P, _P, label="p itself (α = 1)", **SHANNON)
         (self._w,) = weighting.plot([], [], label="w(p)", **_BLUE)
@@ -52,23 +53,19 @@ class RewardView(LiveFigure):
         density.set(xlabel="x", ylim=(0, 1.3), ylabel="density", title="A normal density")
         for ax in (weighting, density):
             ax.legend(frameon=False, loc="upper left")
-        return [self._w, self._fixed, self._perceived]
 
-    def _draw_reward(self, ax: Axes) -> list[Artist]:
+    def _draw_reward(self, ax: Axes) -> None:
         """Draw the reward over the distance, its peak, and the range of the states' distances."""
         ax.plot(_R, shannon_reward(_R), label="SE", **SHANNON)
-        across: dict[str, Any] = {"transform": ax.get_xaxis_transform()}
-        self._beyond = ax.add_patch(Rectangle((1, 0), 0, 1, fc="black", alpha=0.1, **across))
+        self._beyond = ax.axvspan(1, 2, color="black", alpha=0.1)
         (self._reward,) = ax.plot([], [], label="BE", **_BLUE)
         (self._peak,) = ax.plot([], [], "v", color=ACCENT, markersize=13, label="peak")
-        (self._reach,) = ax.plot([], [], color="0.35", linewidth=9, alpha=0.6, **across)
-        self._reach.set(solid_capstyle="butt", label="90 % of the states")
+        self._reach = ax.axvspan(1, 2, ymax=0.05, color="0.6", label="90 % of the states")
         ax.set(xscale="log", yscale="log", xlim=(1e-2, 1e3), ylim=(1e-4, 1e7))
         ax.set(xlabel="distance R", ylabel="reward", title="The reward")
         ax.legend(frameon=False, loc="upper left", ncols=2)
-        return [self._beyond, self._reward, self._peak, self._reach]
 
-    def _draw_states(self, ax: Axes, source: str) -> list[Artist]:
+    def _draw_states(self, ax: Axes, source: str) -> None:
         """Draw the states in the colour of their reward, the best-paid tenth ringed."""
         shades = {"c": 0 * self._distance, "cmap": REWARD_COLORS, "vmin": 0, "vmax": 1}
         self._points = ax.scatter(*self._position.T, s=16, linewidths=0, **shades)
@@ -78,7 +75,6 @@ class RewardView(LiveFigure):
         ax.set(xticks=[], yticks=[])
         ax.set_xlabel(source.replace("; ", "\n"), fontsize=13)
         ax.figure.colorbar(self._points, ax=ax, label="reward / highest")
-        return [self._points, self._rings, self._best]
 
     def update(self, alpha: float, n_outcomes: float, unit: float = 1.0) -> bytes:
         """Return the figure as PNG, with beta conditioned on M = `n_outcomes` (e makes beta = 1).
@@ -99,7 +95,8 @@ class RewardView(LiveFigure):
         self._reward.set(data=(_R, reward), color=color)
         self._peak.set_data(_R[peak], 1.6 * reward[peak])
         self._beyond.set(x=_R[top], width=_R[-1] - _R[top])
-        self._reach.set_data(np.quantile(distance, [0.05, 0.95]), [0.025, 0.025])
+        low, high = np.quantile(distance, [0.05, 0.95])
+        self._reach.set(x=low, width=high - low)
         # the states in the colour of their reward, the best-paid tenth ringed
         earned = behavioral_reward(distance, alpha=alpha, beta=beta)
         best = np.argsort(earned)[-len(earned) // 10 :]
@@ -110,10 +107,8 @@ class RewardView(LiveFigure):
 
 
 def alpha_slider(value: float) -> ui.FloatSlider:
-    """Return a slider from 0.1 to 5; raise ValueError for a value outside."""
-    if not 0.1 <= value <= 5:
-        raise ValueError(f"alpha must be between 0.1 and 5, got {value}")
-    layout = ui.Layout(width="520px")
+    """Return a slider from 0.1 to 5."""
+    layout = {"width": "520px"}
     return ui.FloatSlider(value, min=0.1, max=5, step=0.05, description="α", layout=layout)
 
 
@@ -123,9 +118,8 @@ class RewardExplorer(ui.VBox):
     def __init__(self, states: StateMap, *, alpha: float = 0.5):
         self.alpha = alpha_slider(alpha)
         self.n_outcomes = ui.Dropdown(options=OUTCOMES, value=512, description="β for")
-        self.unit = ui.FloatLogSlider(
-            1.0, min=-1, max=3, step=0.05, description="distances ×", readout_format=".3g"
-        )
+        unit = {"min": -1, "max": 3, "step": 0.05, "readout_format": ".3g"}
+        self.unit = ui.FloatLogSlider(1.0, description="distances ×", **unit)
         self.image = ui.Image(format="png", layout=WIDE)
         self._view, self._controls = RewardView(states), (self.alpha, self.n_outcomes, self.unit)
         for control in self._controls:

@@ -155,7 +155,7 @@ def test_in_raw_units_one_sensor_can_decide(tmp_path):
     assert share["robust"] < 0.6
 
 
-def test_datasets_are_found_by_domain_name_pattern_or_folder(pair, monkeypatch):
+def test_datasets_are_found_by_domain_name_or_pattern(pair, monkeypatch):
     behavioral, random = pair
     folder, runs_dir = random.folder.parent, random.folder.parents[2]
     merging = folder / ".merged.99.tmp" / "buffer"  # of a merge that was killed
@@ -165,12 +165,7 @@ def test_datasets_are_found_by_domain_name_pattern_or_folder(pair, monkeypatch):
     ask = partial(datasets.find_datasets, runs_dir.name, "walker")
     assert ask() == ask(["*"]) == ask(["random-s0", "beh*", "*"])[::-1] == [behavioral, random]
     assert datasets.find_datasets(runs_dir, "quadruped") == []
-    for name in ("random-s0", "random-s0/", "./random-s0", f"{random.folder}", f"{folder}/r*/"):
-        assert ask([name]) == [random], name
-    assert ask([f"{runs_dir.name}/datasets/walker/random-s0"]) == [random]
-    for name in ("", ".", "..", "/", "none", "none*", "[", f"{folder}/none", f"{folder}"):
+    assert ask(["random-s0"]) == ask(["r*"]) == [random]
+    for name in ("", ".", "..", "none", "none*", "[", f"{folder}/random-s0"):
         with pytest.raises(datasets.DatasetError, match=re.escape(str(folder))):
-            ask([name])
-    for name in ("/tmp/random-s0", "random-s0/buffer", f"{folder}/../quadruped/random-s0"):
-        with pytest.raises(datasets.DatasetError, match="choose its runs_dir and domain"):
             ask([name])

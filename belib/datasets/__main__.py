@@ -13,48 +13,34 @@ import sys
 from pathlib import Path
 
 from belib import datasets
-from belib.envs import domain_tasks
+from belib.envs import primal_task
 
 
-def run(path: Path, options: argparse.Namespace) -> bool:
-    """Run a command for one dataset and print its result; return whether there are no faults."""
-    faults: list[str] = []
-    if options.command == "validate":
-        faults = [f"{fault.file}: {fault.fault}" for fault in datasets.validate(path)]
-    elif options.command == "card" and options.check:
-        faults = [f"card.json: {fault}" for fault in datasets.check_card(path)]
-    elif options.command == "card":
-        print(json.dumps(datasets.write_card(path), indent=2))
-    elif options.command == "export":
-        made = datasets.export_minari(datasets.load(path), options.id, task=options.task)
-        print(f"{path}: {made.total_steps} transitions in {made.spec.dataset_id}")
-    else:
-        dataset = datasets.load(path)
-        for task in domain_tasks(dataset.domain):
-            returns = [rows.sum() for rows in datasets.relabel(dataset, task)]
-            extremes = f"{min(returns):.2f} to {max(returns):.2f}"
-            print(f"{path}: {task}: returns of {len(returns)} episodes: {extremes}")
-    if options.command == "validate" or options.check:
-        print(*(f"{path}: {fault}" for fault in faults or ["no faults"]), sep="\n")
-    return not faults
+def run(command: str, path: Path) -> str:
+    """Run a command for one dataset; return its result, or raise DatasetError for its faults."""
+    if command == "card":
+        return json.dumps(datasets.write_card(path), indent=2)
+    if command == "validate":
+        if faults := datasets.validate(path):
+            raise datasets.DatasetError(f"\n{path}: ".join(faults))
+        return f"{path}: no faults"
+    dataset = datasets.load(path)
+    if command == "export":
+        made = datasets.export_minari(dataset)
+        return f"{path}: {made.total_steps} transitions in {made.spec.dataset_id}"
+    rewards = datasets.relabel(dataset, primal_task(dataset.domain))
+    return f"{path}: the rewards of all tasks of {len(rewards)} episodes are cached"
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a command line and return its exit status."""
-    name, layout = "python -m belib.datasets", argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(name, description=__doc__, formatter_class=layout)
+    parser = argparse.ArgumentParser("python -m belib.datasets", description=__doc__)
     parser.add_argument("command", choices=("validate", "card", "relabel", "export"))
     parser.add_argument("path", nargs="+", type=Path, help="dataset folder, which holds buffer/")
-    parser.add_argument("--check", action="store_true", help="card: only compare it with the files")
-    parser.add_argument("--id", help="export: Minari's id, by default belib/<domain>/<name>-v0")
-    parser.add_argument("--task", help="export: task of the rewards, by default the stored ones")
     options, status = parser.parse_args(arguments), 0
-    for option, command in (("check", "card"), ("id", "export"), ("task", "export")):
-        if getattr(options, option) and options.command != command:
-            parser.error(f"--{option} is an option of {command}, got {options.command}")
     for path in options.path:
         try:
-            status |= not run(path.absolute(), options)
+            print(run(options.command, path.absolute()))
         except (ValueError, OSError, ImportError) as error:
             print(f"{path}: {error}", file=sys.stderr)
             status = 1

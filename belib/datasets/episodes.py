@@ -1,11 +1,10 @@
 """Episode files: their names, arrays and rules."""
 
 import re
-import zipfile
-import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -20,17 +19,14 @@ DTYPES = {
 }
 """The arrays of an episode, each (rows, size). URLB's lack `physics`; other arrays are kept."""
 
-RULES = (  # array, rows, test for faults, rule; float32 actions may round beyond 1
-    ("action", slice(1), lambda a: a != 0, "0 in row 0, which is the reset"),
-    ("reward", slice(1), lambda a: a != 0, "0 in row 0, which is the reset"),
-    ("discount", slice(1), lambda a: a != 1, "1 in row 0, which is the reset"),
-    ("action", slice(None), lambda a: np.abs(a) > 1 + 1e-6, "within [-1, 1]"),
-    ("discount", slice(None), lambda a: (a < 0) | (a > 1), "within [0, 1]"),
-    ("discount", slice(1, -1), lambda a: a == 0, "above 0 before the last row"),
+RULES = (  # array, rows, whether numbers obey, rule; float32 actions may round beyond 1
+    ("action", slice(0, 1), lambda a: a == 0, "0 in row 0, which is the reset"),
+    ("reward", slice(0, 1), lambda a: a == 0, "0 in row 0, which is the reset"),
+    ("discount", slice(0, 1), lambda a: a == 1, "1 in row 0, which is the reset"),
+    ("action", slice(0, None), lambda a: np.abs(a) <= 1 + 1e-6, "within [-1, 1]"),
+    ("discount", slice(0, None), lambda a: (a >= 0) & (a <= 1), "within [0, 1]"),
+    ("discount", slice(1, -1), lambda a: a != 0, "above 0 before the last row"),
 )
-
-RowFault = tuple[int | None, str]
-"""The first faulty row, None for a whole array, and a message."""
 
 
 class DatasetError(ValueError):
@@ -55,7 +51,7 @@ def episode_name(index: int, length: int) -> str:
 
 def parse_name(file: Path) -> tuple[int, int]:
     """Return index and length from our and ExORL's names, and URLB's `<time>_<index>_<length>`."""
-    match = re.fullmatch(r"[^_]+_(\d+)_(\d+)\.npz", file.name, re.ASCII)
+    match = re.fullmatch(r"[^_]+_(\d+)_([1-9]\d*)\.npz", file.name, re.ASCII)
     if match is None:
         raise DatasetError(f"{file} must be named episode_<index>_<length>.npz")
     return int(match[1]), int(match[2])
@@ -66,78 +62,49 @@ def read_episode(path: Path, sizes: dict[str, int] | None = None) -> dict[str, n
 
     `sizes` maps arrays to their row sizes; missing ones are added from this episode.
 
-    Raise DatasetError, which names the file, the array and the faulty row.
+    Raise DatasetError, which names the file, and the rule and first row of every fault.
     """
-    episode = read_arrays(path)
-    with np.errstate(over="ignore"):  # an overflow becomes inf, which is refused
-        for key, array in episode.items():
-            if array.dtype == np.float64 and DTYPES.get(key) is np.float32:
-                episode[key] = array.astype(np.float32)
-    for _, text in episode_faults(episode, parse_name(path)[1], {} if sizes is None else sizes):
-        raise DatasetError(f"{path}: {text}")
+    rows, sizes = parse_name(path)[1] + 1, {} if sizes is None else sizes
+    sizes.update(reward=1, discount=1)
+    episode, kinds = read_arrays(path), {key: "there" for key in DTYPES if key != "physics"}
+    for key, array in episode.items():
+        dtype = np.dtype(DTYPES.get(key, array.dtype))
+        size = sizes.setdefault(key, np.atleast_2d(array).shape[-1])
+        kinds[key] = f"{dtype} ({rows}, {size})"
+        if array.dtype == np.float64:
+            episode[key] = array.astype(dtype)  # an overflow becomes inf, which is refused
+    check(path, episode, kinds, RULES)
     return episode
 
 
-def read_arrays(path: Path, keys: Sequence[str] = ()) -> dict[str, np.ndarray]:
-    """Return the arrays of an npz file, of `keys` if given; DatasetError if it cannot be read."""
-    unreadable = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error)
+def read_arrays(path: Path) -> dict[str, np.ndarray]:
+    """Return the arrays of an npz file; DatasetError if it cannot be read."""
     try:
         with np.load(path, allow_pickle=False) as file:
-            return {key: file[key] for key in file.files if not keys or key in keys}
-    except unreadable as error:
-        raise DatasetError(f"{path} cannot be read, it may be truncated: {error}") from error
-    except TypeError as error:  # np.load returned a single array
-        raise DatasetError(f"{path} cannot be read, it is no npz file") from error
+            return dict(file)
+    except Exception as error:  # also of zipfile and zlib, and TypeError for a single array
+        raise DatasetError(f"{path} cannot be read as an npz file: {error}") from error
 
 
-def episode_faults(
-    episode: dict[str, np.ndarray], length: int, sizes: dict[str, int]
-) -> Iterator[RowFault]:
-    """Yield all faults of an episode of `length` transitions: of shapes, else of numbers."""
-    if length < 1:
-        yield None, "it must have a transition, so 2 rows or more, got the reset alone"
-        return
-    faults = list(_shape_faults(episode, length + 1, sizes))
-    yield from faults
-    if not faults:
-        for key, array in episode.items():
-            if array.dtype.kind == "f":
-                yield from first_fault(key, array, ~np.isfinite(array), "finite")
-        for key, rows, wrong, rule in RULES:
-            array = episode[key][rows]
-            yield from first_fault(key, array, wrong(array), rule, begin=rows.start or 0)
+def check(
+    path: Path, arrays: dict[str, np.ndarray], kinds: dict[str, str], rules: Iterable[tuple]
+) -> None:
+    """Raise DatasetError for all arrays that differ from their `kinds`, type and shape in words.
 
-
-def _shape_faults(
-    episode: dict[str, np.ndarray], rows: int, sizes: dict[str, int]
-) -> Iterator[RowFault]:
-    """Yield arrays whose type or shape is not that of `DTYPES` and `sizes`; add missing sizes."""
-    sizes.update(reward=1, discount=1)
-    for key in dict.fromkeys([*DTYPES, *episode]):
-        array, expected = episode.get(key), f"of {rows} rows"
-        if key in DTYPES:
-            expected = f"{np.dtype(DTYPES[key])} ({rows}, {sizes.get(key, 'size')})"
-        if array is None:
-            if key != "physics":
-                yield None, f"array {key!r} must be {expected}, got none"
-            continue
-        fits = array.shape[:1] == (rows,)
-        if key in DTYPES:
-            fits &= array.dtype == DTYPES[key] and array.ndim == 2 and array.size > 0
-            fits = fits and sizes.setdefault(key, array.shape[1]) == array.shape[1]
-        if not fits:
-            yield None, f"array {key!r} must be {expected}, got {array.dtype} {array.shape}"
-
-
-def first_fault(
-    key: str, array: np.ndarray, wrong: np.ndarray, rule: str, begin: int = 0
-) -> Iterator[RowFault]:
-    """Yield the first number that is `wrong`, in an array that starts at row `begin`."""
-    places = np.argwhere(wrong)
-    if len(places):
-        row, *column = places[0].tolist()
-        place = f"row {begin + row}" + "".join(f", column {i}" for i in column[:1])
-        more = len(np.unique(places[:, 0])) - 1
-        place += f" (and in {more} more rows)" if more else ""
-        value = array[(row, *column)]
-        yield begin + row, f"array {key!r} must be {rule}, got {value} in {place}"
+    If none does, all floats must be finite and numbers obey the rules. The message has the first
+    row of every fault.
+    """
+    faults = []
+    for key, kind in kinds.items():
+        array: Any = arrays.get(key)
+        got = "none" if array is None else f"{array.dtype} {array.shape}"
+        faults += [f"array {key!r} must be {kind}, got {got}"] if got != kind else []
+    floats = [key for key, array in arrays.items() if array.dtype.kind == "f"]
+    finite = [(key, slice(0, None), np.isfinite, "finite") for key in floats]
+    for key, rows, obeys, rule in [] if faults else [*finite, *rules]:
+        wrong = np.argwhere(~obeys(array := arrays[key][rows]))
+        if len(wrong):
+            place = f"row {rows.start + wrong[0][0]} (first of {len(wrong)})"
+            faults += [f"array {key!r} must be {rule}, got {array[tuple(wrong[0])]} in {place}"]
+    if faults:
+        raise DatasetError(f"{path}: {'; '.join(faults)}")

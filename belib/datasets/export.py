@@ -26,40 +26,36 @@ def export_minari(
 
     Raise ImportError without the `minari` extra, ValueError for an id that is taken or malformed.
     """
-    try:
-        import minari
-        from gymnasium.spaces import Box
-        from minari.storage import get_dataset_path
-    except ImportError as error:
-        raise ImportError("Minari is not installed: pip install 'belib[minari]'") from error
+    import minari
+    from gymnasium.spaces import Box
+    from minari.storage import get_dataset_path
+
     dataset_id = dataset_id or f"belib/{dataset.domain}/{dataset.name}-v0"
-    target, buffer = get_dataset_path(dataset_id), minari.data_collector.EpisodeBuffer
+    target = get_dataset_path(dataset_id)
     if target.exists() or not re.search(r"-v\d+$", dataset_id):
         raise ValueError(f"dataset_id must be new and end in a version, as -v0, got {dataset_id!r}")
-    rewards = None if task is None else task_rewards(dataset, [task])
-    first = next(dataset.episodes())
-    metadata.setdefault("algorithm_name", origin(dataset)["objective"])
-    metadata.setdefault("description", f"{dataset.name}: {dataset.steps} steps of dm_control")
+    first, buffer = next(dataset.episodes()), minari.data_collector.EpisodeBuffer
     try:
         with warnings.catch_warnings(action="ignore", category=UserWarning):  # missing metadata
             return minari.create_dataset_from_buffers(
                 dataset_id,
-                (buffer(**episode) for episode in _episodes(dataset, rewards)),
+                (buffer(**episode) for episode in _episodes(dataset, task)),
                 observation_space=Box(-np.inf, np.inf, first["observation"].shape[1:]),
                 action_space=Box(-1, 1, first["action"].shape[1:]),
+                **{"algorithm_name": origin(dataset)["objective"], **metadata},
                 data_format="hdf5",
-                **metadata,
             )
     except BaseException:
         shutil.rmtree(target, ignore_errors=True)  # incomplete
         raise
 
 
-def _episodes(dataset: Dataset, rewards: list[np.ndarray] | None) -> Iterator[dict[str, Any]]:
+def _episodes(dataset: Dataset, task: str | None) -> Iterator[dict[str, Any]]:
     """Yield Minari's arrays: one observation more than actions, which start at our row 1.
 
     The last step is a termination if its discount is 0, else a truncation.
     """
+    rewards = None if task is None else task_rewards(dataset, [task])
     for index, episode in enumerate(dataset.episodes()):
         stored, discount = episode.pop("reward"), episode.pop("discount")[1:, 0]
         last = np.arange(len(discount)) == len(discount) - 1

@@ -5,7 +5,6 @@ policy updates nor its target actor.
 """
 
 import copy
-import itertools
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import cast
@@ -21,9 +20,6 @@ from belib.streams import Streams
 
 Metrics = dict[str, Tensor]
 """Metrics of one update, (M,) each."""
-
-# torch has no public name for this function.
-_lerp = torch._foreach_lerp_  # pyright: ignore[reportPrivateImportUsage]
 
 _EDGE = 1 - 1e-6  # largest size of an action, inside (-1, 1) as in URLB
 
@@ -50,7 +46,7 @@ class ActorCritic(nn.Module):
         sizes = (self.streams, obs_dim, action_dim, self.config.hidden_dim)
         self.action_dim = action_dim
         self.actor = self.actor_network(*sizes)
-        self.critic = TwinCritic(*sizes, shared_trunk=self.shared_trunk)
+        self.critic = TwinCritic(*sizes, shared=self.shared_trunk)
         self.critic_target = copy.deepcopy(self.critic).requires_grad_(False)
         self.optimizers = nn.ModuleDict()
         self.optimizers["actor"] = self.adam(self.actor)
@@ -88,7 +84,7 @@ class ActorCritic(nn.Module):
     def critic_loss(self, batch: Batch) -> tuple[Tensor, Metrics]:
         """Return squared errors to the target r + discount min Q'(s', a'), a' a noisy action."""
         with torch.no_grad():  # target value
-            next_action = self.noisy_action(batch.next_obs)
+            next_action = self.smoothed(self.actor(batch.next_obs))
             next_value = self.critic_target(batch.next_obs, next_action).amin(0)
             target = batch.reward + batch.discount * next_value
         values = self.critic(batch.obs, batch.action)
@@ -97,13 +93,9 @@ class ActorCritic(nn.Module):
 
     def actor_loss(self, batch: Batch) -> tuple[Tensor, Metrics]:
         """Return -min Q(s, a), a a noisy policy action."""
-        values = self.critic(batch.obs, self.noisy_action(batch.obs)).amin(0)
+        values = self.critic(batch.obs, self.smoothed(self.actor(batch.obs))).amin(0)
         loss = -values.mean(-1)
         return loss, {"actor_loss": loss}
-
-    def noisy_action(self, obs: Tensor) -> Tensor:
-        """Return the policy's mean action with clipped noise."""
-        return self.smoothed(self.actor(obs))
 
     def smoothed(self, mean: Tensor) -> Tensor:
         """Return mean actions with clipped noise; the clip to the range is straight-through."""
@@ -121,16 +113,16 @@ class ActorCritic(nn.Module):
     @torch.no_grad()
     def update_target(self) -> None:
         """Move the target critic by tau towards the critic."""
-        targets: list[Tensor] = list(self.critic_target.parameters())
-        sources: list[Tensor] = list(self.critic.parameters())
-        _lerp(targets, sources, self.config.tau)
+        networks = self.critic_target.parameters(), self.critic.parameters()
+        for target, source in zip(*networks, strict=True):
+            target.lerp_(source, self.config.tau)
 
     @torch.no_grad()
     def clear(self, member: int) -> None:
         """Set the parameters and moments of a diverged member to 0."""
-        moments = (cast(Adam, adam).moments() for adam in self.optimizers.values())
-        for tensor in (*self.parameters(), *itertools.chain(*moments)):
-            tensor.unflatten(0, (-1, len(self.streams)))[:, member].zero_()
+        for tensor in (*self.parameters(), *self.optimizers.buffers()):
+            if tensor.dim():  # all but the numbers of steps
+                tensor.unflatten(0, (-1, len(self.streams)))[:, member].zero_()
 
     def get_extra_state(self) -> dict[str, str]:
         """Return the precision, for `state_dict`."""

@@ -56,7 +56,7 @@ def estimate(*calls: Call, dataset_steps: int = 500_000) -> Cost:
     Raise ValueError for configs that cannot be members of one call.
     """
     processes = 1 if torch.cuda.is_available() else min(len(calls), os.cpu_count() or 1)
-    with machine.threads(machine.threads_each(processes)):
+    with machine.threads(max(1, torch.get_num_threads() // processes)):
         costs = [_cost(group, dataset_steps) for call in calls for group in _groups(call)]
     minutes, memory, disk = np.transpose(costs).tolist()
     longest = max(*minutes, sum(minutes) / processes)

@@ -9,6 +9,7 @@ On CPUs matrix products take most of the time, and `torch.compile` does not help
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -17,10 +18,9 @@ from torch import Tensor
 from belib import machine
 from belib.actor_critic import ActorCritic
 from belib.replay import Replay, to_device
-from belib.streams import Streams, Tape
+from belib.streams import Streams
 
-_WARM_UP = 3
-"""Steps before the capture, during which libraries allocate memory."""
+_WARM_UP = 3  # steps before the capture, during which libraries allocate memory
 
 Step = Callable[[], None]
 
@@ -51,40 +51,32 @@ class Engine:
             learner.precision = machine.fastest_precision()
         replay.to(self.device)
         self.batch_size = batch_size
-        self._tape = Tape(learner.streams)
         self._start = torch.zeros(len(draws), batch_size, dtype=torch.int64, device=self.device)
-        self._steps, self._repeat = 0, None
+        self._steps, self._run = 0, partial(aside, self._update, self.device)
         self._names: list[str] = []
-        self._latest = self._sums = torch.zeros(0, len(draws))
+        self._latest = self._sums = torch.zeros(0, len(draws))  # (number of names, M)
         self._counts = [0] * len(draws)
 
     def step(self) -> None:
         """Sample and update. On a GPU the update is asynchronous."""
         drawn = self.replay.draw(self.batch_size, self.draws)
         self._start.copy_(to_device(drawn, self.device))
-        self._tape.draw()
-        if self._repeat is None and self._steps >= _WARM_UP:
-            self._repeat = capture(self._update, self.device)
-        if self._repeat is None:
-            aside(self._update, self.device)
-        else:
-            self._repeat()
+        self.learner.streams.draw_ahead()
+        if self._steps == _WARM_UP:
+            self._run = capture(self._update, self.device)
+        self._run()
         self._steps += 1
         self._counts = [count + 1 for count in self._counts]
 
     def _update(self) -> None:
-        with self._tape:
+        with self.learner.streams.taped():
             metrics = self.learner.update(self.replay.transitions(self._start))
         latest = torch.stack(list(metrics.values()))
         if list(metrics) != self._names:
-            self._set_metrics(list(metrics), torch.zeros_like(latest), torch.zeros_like(latest))
+            self._names = list(metrics)
+            self._latest, self._sums = torch.zeros_like(latest), torch.zeros_like(latest)
         self._latest.copy_(latest)
         self._sums.add_(latest)
-
-    def _set_metrics(self, names: list[str], latest: Tensor, sums: Tensor) -> None:
-        """Set the latest metrics and their sums over updates, (number of names, M)."""
-        self._names = names
-        self._latest, self._sums = latest.to(self.device), sums.to(self.device)
 
     def latest(self) -> dict[str, Tensor]:
         """Return the latest update's metrics, (M,) on the CPU; empty before the first."""
@@ -107,15 +99,15 @@ class Engine:
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from `state()`, before the first step."""
         self.draws.load_state_dict(state["draws"])
-        self._set_metrics(**state["metrics"])
-        self._counts = state["counts"]
+        self._names, self._counts = state["metrics"]["names"], state["counts"]
+        self._latest = state["metrics"]["latest"].to(self.device)
+        self._sums = state["metrics"]["sums"].to(self.device)
 
 
 def aside(step: Step, device: torch.device) -> None:
     """Run a step; on a GPU on a side stream, as CUDA requires before a capture."""
     if device.type == "cpu":
-        step()
-        return
+        return step()
     stream = torch.cuda.Stream(device)
     stream.wait_stream(torch.cuda.current_stream(device))
     with torch.cuda.stream(stream):
@@ -126,19 +118,12 @@ def aside(step: Step, device: torch.device) -> None:
 def capture(step: Step, device: torch.device) -> Step:
     """Return a callable that repeats `step`: a captured CUDA graph on a GPU, `step` on a CPU.
 
-    Raise RuntimeError if the step does what no graph can hold: synchronise, draw, copy from the
-    CPU, use shapes that depend on values.
+    torch raises RuntimeError if the step does what no graph can hold: synchronise, draw, copy from
+    the CPU, use shapes that depend on values.
     """
     if device.type == "cpu":
         return step
     graph = torch.cuda.CUDAGraph()
-    try:
-        with torch.cuda.graph(graph):
-            step()
-    except RuntimeError as error:
-        raise RuntimeError(
-            "the update cannot be captured in a CUDA graph: it synchronises, draws, copies from "
-            "the CPU, or has shapes that depend on values. Set CUDA_VISIBLE_DEVICES= to run "
-            f"it on the CPU. CUDA reports: {error}"
-        ) from error
+    with torch.cuda.graph(graph):
+        step()
     return graph.replay

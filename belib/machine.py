@@ -3,6 +3,7 @@
 import ctypes
 import functools
 import platform
+import re
 import sys
 import time
 from collections.abc import Iterator
@@ -10,10 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import torch
-
-_SINGLE_PRECISION = 1e-5  # largest error of a product / its largest entry; bfloat16: 2e-3
-_BFLOAT16_PRECISION = 2e-2
-_WORTH_ROUNDING = 1.3  # least speedup for which bfloat16 is chosen
 
 
 def device() -> torch.device:
@@ -24,9 +21,8 @@ def device() -> torch.device:
 def processor() -> str:
     """Return the processor's model, or else its architecture."""
     file = Path("/proc/cpuinfo")
-    lines = file.read_text().splitlines() if file.exists() else []
-    models = (line.split(":")[1].strip() for line in lines if line.startswith("model name"))
-    return next(models, platform.processor() or platform.machine())
+    model = re.search(r"model name\s*: (.*)", file.read_text()) if file.exists() else None
+    return model[1] if model else platform.processor() or platform.machine()
 
 
 @contextmanager
@@ -58,9 +54,9 @@ def fastest_float32() -> str:
     """
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("medium")
-    error = _error_of_a_product()
+    error = _error_of_a_product()  # in bfloat16: 2e-3
     torch.set_float32_matmul_precision(before)
-    return "medium" if error < _SINGLE_PRECISION else "highest"
+    return "medium" if error < 1e-5 else "highest"
 
 
 @functools.cache
@@ -71,21 +67,23 @@ def fastest_precision() -> str:
     are 1.3 times as fast as float32's and right to 8 binary digits; else `float32`.
     """
     if device().type == "cuda":
-        computed = torch.cuda.is_bf16_supported(including_emulation=False)
-        return "bfloat16" if computed else "float32"
-    with products("bfloat16"):
-        error = _error_of_a_product()
-    factor, best = torch.ones(4, 256, 256), {"float32": float("inf"), "bfloat16": float("inf")}
-    with threads(1):  # a thread's CPU time does not depend on other processes
-        for attempt in range(10):  # the first is a warm-up
-            for precision in best:
-                with products(precision):
-                    start = time.thread_time()
-                    torch.matmul(factor, factor)
-                    spent = time.thread_time() - start
-                    best[precision] = min(best[precision], spent) if attempt else float("inf")
-    pays = best["float32"] >= _WORTH_ROUNDING * best["bfloat16"]
-    return "bfloat16" if pays and error < _BFLOAT16_PRECISION else "float32"
+        pays = torch.cuda.is_bf16_supported(including_emulation=False)
+    else:
+        float32, bfloat16 = map(_seconds_of_a_product, ("float32", "bfloat16"))
+        with products("bfloat16"):
+            pays = float32 >= 1.3 * bfloat16 and _error_of_a_product() < 2e-2
+    return "bfloat16" if pays else "float32"
+
+
+def _seconds_of_a_product(precision: str) -> float:
+    """Return the shortest of ten CPU times of one thread, which other processes do not change."""
+    factor, times = torch.ones(4, 256, 256), []
+    with threads(1), products(precision):
+        for _ in range(10):
+            start = time.thread_time()
+            torch.matmul(factor, factor)
+            times.append(time.thread_time() - start)
+    return min(times)
 
 
 def _error_of_a_product() -> float:
@@ -106,11 +104,6 @@ def threads(number: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def threads_each(processes: int) -> int:
-    """Return torch's threads (`OMP_NUM_THREADS`) per process, at least 1."""
-    return max(1, torch.get_num_threads() // processes)
-
-
 @functools.cache
 def keep_freed_memory() -> None:
     """Reuse the memory of freed arrays below 256 MB, up to 1 GB, instead of returning it to Linux.
@@ -118,7 +111,7 @@ def keep_freed_memory() -> None:
     Otherwise Linux zeroes new pages for the temporary arrays of every step, which takes longer than
     the computation. Without glibc's `mallopt` nothing changes.
     """
-    set_option = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
-    if set_option is not None:
-        set_option(-3, 2**28)  # M_MMAP_THRESHOLD
-        set_option(-1, 2**30)  # M_TRIM_THRESHOLD
+    libc = ctypes.CDLL(None) if sys.platform == "linux" else None
+    if hasattr(libc, "mallopt"):
+        libc.mallopt(-3, 2**28)  # M_MMAP_THRESHOLD
+        libc.mallopt(-1, 2**30)  # M_TRIM_THRESHOLD

@@ -1,8 +1,8 @@
 """Random streams: one per member, which depends on the member's seed alone."""
 
 import zlib
-from collections.abc import Callable, Sequence
-from typing import Self, cast
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 import torch
@@ -10,8 +10,7 @@ from torch import Tensor, nn
 
 from belib.arrays import whole_number
 
-Distribution = Callable[..., Tensor]
-"""Fills a tensor in place from a `generator`: `Tensor.normal_`, `Tensor.uniform_`."""
+Distribution = Callable[..., Tensor]  # fills a tensor from a `generator`: `Tensor.normal_`
 
 
 def derive_seed(seed: int, *purpose: str | int) -> int:
@@ -19,10 +18,9 @@ def derive_seed(seed: int, *purpose: str | int) -> int:
 
     Raise ValueError unless the seed is a whole number of at least 0, of any size.
     """
-    seed = whole_number("seed", seed)
     keys = [zlib.crc32(part.encode()) if isinstance(part, str) else part for part in purpose]
-    drawn = np.random.SeedSequence([seed, *keys]).generate_state(1, np.uint64)
-    return int(drawn[0] >> np.uint64(1))
+    sequence = np.random.SeedSequence([whole_number("seed", seed), *keys])
+    return int(sequence.generate_state(1, np.uint64)[0] >> np.uint64(1))
 
 
 class Streams(nn.Module):
@@ -36,10 +34,13 @@ class Streams(nn.Module):
         purpose: use of the draws (`"agent"`, `"replay"`): streams of one seed must not coincide.
     """
 
+    _place: Tensor
+
     def __init__(self, seeds: Sequence[int], purpose: str):
         super().__init__()
         self.generators = [torch.Generator().manual_seed(derive_seed(s, purpose)) for s in seeds]
-        self.tape: Tape | None = None
+        self._tape: list[tuple[Distribution, Tensor]] = []
+        self._position: int | None = None  # on the tape; None outside of `taped`
         self.register_buffer("_place", torch.empty(0), persistent=False)
 
     def __len__(self) -> int:
@@ -48,7 +49,7 @@ class Streams(nn.Module):
     @property
     def device(self) -> torch.device:
         """The device of the draws of `normal` and `uniform`."""
-        return cast(Tensor, self._place).device
+        return self._place.device
 
     def normal(self, *shape: int) -> Tensor:
         """Return standard normal numbers, (M, *shape)."""
@@ -64,18 +65,41 @@ class Streams(nn.Module):
         return torch.stack([torch.randint(high, shape, generator=g) for high, g in pairs])
 
     def _numbers(self, distribution: Distribution, shape: tuple[int, ...]) -> Tensor:
-        if self.tape is not None:
-            return self.tape.read(distribution, shape)
-        return self.fill(torch.empty(len(self), *shape, device=self.device), distribution)
+        if self._position is None or self._position == len(self._tape):
+            numbers = torch.empty(len(self), *shape, device=self.device)
+            self._fill(numbers, distribution)
+            if self._position is None:
+                return numbers
+            self._tape.append((distribution, numbers))
+        before, numbers = self._tape[self._position]
+        self._position += 1
+        if (before, numbers.shape[1:]) != (distribution, shape):
+            raise RuntimeError(f"a step must draw the same shapes each time, got {shape}")
+        return numbers
 
-    def fill(self, numbers: Tensor, distribution: Distribution) -> Tensor:
+    def _fill(self, numbers: Tensor, distribution: Distribution) -> None:
         """Fill `numbers` (M, ...) with draws; on a GPU, from seeds drawn on the CPU."""
         gpu = None if numbers.device.type == "cpu" else torch.Generator(numbers.device)
         for row, generator in zip(numbers, self.generators, strict=True):
             if gpu is not None:
                 generator = gpu.manual_seed(int(torch.randint(2**62, (), generator=generator)))
             distribution(row, generator=generator)
-        return numbers
+
+    def draw_ahead(self) -> None:
+        """Draw the numbers of the next step that is `taped`."""
+        for distribution, numbers in self._tape:
+            self._fill(numbers, distribution)
+
+    @contextmanager
+    def taped(self) -> Iterator[None]:
+        """Take the numbers of a step from fixed memory, since a CUDA graph cannot draw.
+
+        The first step records which numbers it needs; `draw_ahead` draws them in the same order
+        before every later one. So a step has the same numbers with or without a tape.
+        """
+        self._position = 0
+        yield
+        self._position = None
 
     def get_extra_state(self) -> list[Tensor]:
         """Return the generators' states, for `state_dict`."""
@@ -85,41 +109,3 @@ class Streams(nn.Module):
         """Continue from the saved states."""
         for generator, saved in zip(self.generators, state, strict=True):
             generator.set_state(saved)
-
-
-class Tape:
-    """The random numbers of one step, drawn before the step into fixed memory.
-
-    A CUDA graph cannot draw, so it reads these numbers. Within `with tape:` streams read from the
-    tape. The first step records which numbers it needs. `draw` draws them in the same order before
-    every later step, so that a step has the same numbers with or without a tape.
-    """
-
-    def __init__(self, streams: Streams):
-        self.streams = streams
-        self._recorded: list[tuple[Distribution, Tensor]] = []
-        self._position = 0
-
-    def draw(self) -> None:
-        """Draw the next step's numbers."""
-        for distribution, numbers in self._recorded:
-            self.streams.fill(numbers, distribution)
-
-    def read(self, distribution: Distribution, shape: tuple[int, ...]) -> Tensor:
-        """Return the next numbers (M, *shape); RuntimeError if the first step drew others."""
-        if self._position == len(self._recorded):
-            numbers = torch.empty(len(self.streams), *shape, device=self.streams.device)
-            self._recorded.append((distribution, self.streams.fill(numbers, distribution)))
-        before, numbers = self._recorded[self._position]
-        self._position += 1
-        old = tuple(numbers.shape[1:])
-        if before is not distribution or old != shape:
-            raise RuntimeError(f"a step must draw the same shapes each time, got {shape}: {old}")
-        return numbers
-
-    def __enter__(self) -> Self:
-        self.streams.tape, self._position = self, 0
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.streams.tape = None

@@ -213,7 +213,7 @@ def train_groups(
     alone = added or machine.device().type == "cuda"
     processes = 1 if alone else min(len(groups), os.cpu_count() or 1)
     context = multiprocessing.get_context("spawn")
-    threads = (machine.threads_each(processes),)
+    threads = (max(1, torch.get_num_threads() // processes),)
     train = partial(train_offline, runs_dir=runs_dir, progress=False)
     with ProcessPoolExecutor(processes, context, torch.set_num_threads, threads) as pool:
         parts = pool.map(train, groups) if processes > 1 else map(train, groups)

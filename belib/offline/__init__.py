@@ -1,12 +1,7 @@
 """Offline learners as in ExORL."""
 
-from importlib import import_module
+from belib.offline.cql import CQL
+from belib.offline.td3 import BC, CRR, TD3, TD3BC
 
-from belib.actor_critic import ActorCritic
-from belib.config import ALGORITHMS
-
-LEARNERS: dict[str, type[ActorCritic]] = {
-    name: getattr(import_module(f"belib.offline.{name}"), name.replace("_", "").upper())
-    for name in ALGORITHMS
-}
-"""The learner of each of `config.ALGORITHMS`: module `td3_bc` defines class `TD3BC`."""
+LEARNERS = {"td3": TD3, "td3_bc": TD3BC, "bc": BC, "cql": CQL, "crr": CRR}
+"""The learner of each of `config.ALGORITHMS`."""

@@ -20,11 +20,12 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from belib.actor_critic import ActorCritic, Metrics
 from belib.config import OfflineConfig
 from belib.networks import GaussianActor
-from belib.offline.gaussian import tanh_normal
+from belib.offline.td3 import normal_log_density
 from belib.replay import Batch
 
 Gaussian = tuple[Tensor, Tensor]
@@ -41,7 +42,8 @@ class CQL(ActorCritic):
     def __init__(self, obs_dim: int, action_dim: int, configs: Sequence[OfflineConfig]):
         super().__init__(obs_dim, action_dim, configs)
         self.exorl = self.config.convention == "exorl"
-        self.temperature = Temperature(len(configs))
+        # log of the entropy's weight
+        self.temperature = nn.ParameterDict({"log": torch.zeros(len(configs), 1)})
         self.optimizers["temperature"] = self.adam(self.temperature)
 
     def actions(self, obs: Tensor, *, explore: bool) -> Tensor:
@@ -85,7 +87,7 @@ class CQL(ActorCritic):
         action, log_density = self.sample(later, 1)
         value = self.critic_target(batch.next_obs, action[:, 0]).amin(0)
         if self.config.soft_backup:
-            value = value - self.temperature() * log_density[:, 0]
+            value = value - self.temperature["log"].exp() * log_density[:, 0]
         return batch.reward + batch.discount * value
 
     def proposals(self, now: Gaussian, later: Gaussian) -> tuple[Tensor, Tensor]:
@@ -109,22 +111,22 @@ class CQL(ActorCritic):
         action, log_density = self.sample(self.policy(batch.obs), 1)
         value = self.critic(batch.obs, action[:, 0]).amin(0).mean(-1)
         log_density = log_density[:, 0].mean(-1)
-        loss = self.temperature().detach()[:, 0] * log_density - value
+        loss = self.temperature["log"].detach().exp()[:, 0] * log_density - value
         return loss, {"actor_loss": loss, "log_density": log_density}
 
     def temperature_loss(self, log_density: Tensor) -> tuple[Tensor, Metrics]:
         """Return a loss that raises the temperature if the entropy is below -action_dim."""
-        log_temperature = self.temperature.log[:, 0]
+        log_temperature = self.temperature["log"][:, 0]
         loss = -log_temperature * (log_density - self.action_dim)
         return loss, {"temperature": log_temperature.exp()}
 
 
-class Temperature(nn.Module):
-    """The weight of the entropy, (M, 1), initially 1."""
+def tanh_normal(mean: Tensor, std: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+    """Return actions tanh(x), x = mean + std noise, and their log densities by dimension.
 
-    def __init__(self, members: int):
-        super().__init__()
-        self.log = nn.Parameter(torch.zeros(members, 1))
-
-    def forward(self) -> Tensor:
-        return self.log.exp()
+    The change of variables adds -log(1 - tanh(x)^2) = -2 (log 2 - x - softplus(-2x)), which stays
+    finite when tanh(x) rounds to 1.
+    """
+    x = torch.addcmul(mean, std, noise)
+    log_slope = 2 * (math.log(2) - x - functional.softplus(-2 * x))
+    return x.tanh(), normal_log_density(x, mean, std) - log_slope

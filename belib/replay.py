@@ -15,9 +15,6 @@ from torch import Tensor
 
 from belib.streams import Streams
 
-_MOST_WAITING = 4096
-"""Rows that are collected before they are copied together, which is faster."""
-
 
 class Batch(NamedTuple):
     """B transitions for each of M members."""
@@ -32,13 +29,8 @@ class Batch(NamedTuple):
     """(M, B): gamma^n times the product of n discounts."""
     next_obs: Tensor
     """(M, B, obs_dim): n steps later."""
-    path: Tensor | None = None
-    """(M, B, n + 1, obs_dim): all states from obs to next_obs, in a batch from `Replay`."""
-
-    def states(self) -> Tensor:
-        """Return the path of a batch from `Replay`."""
-        assert self.path is not None, "this batch has no path: it is not from a replay memory"
-        return self.path
+    path: Tensor
+    """(M, B, n + 1, obs_dim): all states from obs to next_obs."""
 
 
 class Replay:
@@ -68,8 +60,6 @@ class Replay:
         self.obs_dim = obs_dim
         self._split = (obs_dim, action_dim, rewards, 1)
         self._rows = torch.zeros(sources * capacity, sum(self._split))
-        self._waiting: list[tuple[np.ndarray, np.ndarray]] = []  # indices and rows, on the CPU
-        self._number_waiting = 0
         self._starts = np.zeros((sources, capacity), np.int64)  # a ring of valid starts, in order
         self._first = np.zeros(sources, np.int64)
         self.count = np.zeros(sources, np.int64)
@@ -98,50 +88,24 @@ class Replay:
         for begin in range(0, len(block), self.capacity):
             self._append(source, block[begin : begin + self.capacity])
 
-    def add_episode(self, source: int, episode: dict[str, np.ndarray]) -> None:
-        """Append the arrays of an episode file."""
-        keys = ("observation", "action", "reward", "discount")
-        self.add(source, *(episode[key] for key in keys), first=True)
-
-    def clear(self, source: int) -> None:
-        """Forget a source's rows."""
-        self._write()
-        for counter in (self._first, self.count, self._written, self._length):
-            counter[source] = 0
-
     def _append(self, source: int, block: np.ndarray) -> None:
         n, written = len(block), self._written[source]
-        self._forget_before(source, written + n - self.capacity)
-        position = (written + np.arange(n)) % self.capacity
-        # write before waiting rows would overwrite each other
-        if self._number_waiting + n > min(self.capacity, _MOST_WAITING):
-            self._write()
-        self._waiting.append((source * self.capacity + position, block))
-        self._number_waiting += n
+        # forget the starts whose rows are overwritten
+        starts, oldest = self._starts[source], written + n - self.capacity
+        while self.count[source] and starts[self._first[source] % self.capacity] < oldest:
+            self._first[source] += 1
+            self.count[source] -= 1
+        position = source * self.capacity + (written + np.arange(n)) % self.capacity
+        index, rows = (to_device(torch.from_numpy(x), self._rows.device) for x in (position, block))
+        self._rows.index_copy_(0, index, rows)
         # a start is valid once n_step rows follow it, until its row is overwritten
         length = self._length[source]
         new = written - length + np.arange(max(length, self.n_step), length + n) - self.n_step
         end = self._first[source] + self.count[source]
-        self._starts[source, (end + np.arange(len(new))) % self.capacity] = new
+        starts[(end + np.arange(len(new))) % self.capacity] = new
         self.count[source] += len(new)
         self._written[source] += n
         self._length[source] += n
-
-    def _forget_before(self, source: int, row: int) -> None:
-        """Drop the starts before a row, which are overwritten."""
-        starts, capacity = self._starts[source], self.capacity
-        while self.count[source] and starts[self._first[source] % capacity] < row:
-            self._first[source] += 1
-            self.count[source] -= 1
-
-    def _write(self) -> None:
-        """Copy the waiting rows into the memory."""
-        if not self._waiting:
-            return
-        index, rows = (np.concatenate(part) for part in zip(*self._waiting, strict=True))
-        index, rows = (to_device(torch.from_numpy(x), self._rows.device) for x in (index, rows))
-        self._rows.index_copy_(0, index, rows)
-        self._waiting, self._number_waiting = [], 0
 
     def sample(self, batch_size: int, streams: Streams) -> Batch:
         """Return transitions at uniformly drawn starts; ValueError if a source has none."""
@@ -152,7 +116,6 @@ class Replay:
         counts = self.count[self._source]
         if not counts.all():
             raise ValueError(f"no episode has {self.n_step} steps yet: nothing to sample from")
-        self._write()
         drawn = streams.integers(counts.tolist(), batch_size).numpy()
         ring = (self._first[self._source, None] + drawn) % self.capacity
         return torch.from_numpy(self._starts[self._source[:, None], ring])

@@ -48,7 +48,7 @@ def learn_the_line(algorithm, share_of_expert, updates=800, seeds=(0, 1), **chan
         a = torch.where(torch.rand(s.shape, generator=g) < share_of_expert, best(s), a)
         s_ = move(s, a)
         discount = torch.full(s.shape[:2], 0.9)
-        made.update(Batch(seen(s), a, 1 - s_[..., 0].abs(), discount, seen(s_)))
+        made.update(Batch(seen(s), a, 1 - s_[..., 0].abs(), discount, seen(s_), path=None))
     return line_return(lambda s: made.act(seen(s).expand(len(seeds), -1, -1), explore=False))
 
 

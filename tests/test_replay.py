@@ -6,98 +6,79 @@ from belib.replay import Replay
 from belib.streams import Streams
 
 
-def counting_episode(first, length):
-    """Row i of an episode holds the number first + i everywhere; row 0's reward is poison."""
+def counting(first, length):
+    """Columns of an episode: row i holds first + i everywhere, but row 0's reward is poison."""
     rows = np.arange(first, first + length + 1, dtype=np.float32)[:, None]
     reward = rows.copy()
     reward[0] = 1e6
-    return {"observation": rows, "action": rows, "reward": reward, "discount": np.ones_like(rows)}
+    return rows, rows, reward, np.ones_like(rows)
 
 
-def replay(n_step=1, capacity=100, **options):
-    return Replay(1, capacity, 1, 1, n_step=n_step, discount=0.99, **options)
+def replay(*episodes, n_step=1, capacity=100, **options):
+    memory = Replay(1, capacity, 1, 1, n_step=n_step, discount=0.99, **options)
+    for episode in episodes:
+        memory.add(0, *episode, first=True)
+    return memory
 
 
-def test_alignment_of_action_reward_and_next_observation():
-    memory = replay()
-    memory.add_episode(0, counting_episode(0, 10))
-    obs, action, reward, discount, next_obs, _ = memory.sample(500, Streams([0], "replay"))
+def sample(memory, size, seeds=(0,)):
+    return memory.sample(size, Streams(seeds, "replay"))
+
+
+def test_one_step_by_hand_and_starts_are_uniform():
+    obs, action, reward, discount, next_obs, path = sample(
+        replay(counting(0, 2), counting(10, 8)), 20_000
+    )
     assert torch.equal(action, obs + 1)
     assert torch.equal(reward, (obs + 1)[..., 0])
     assert torch.equal(next_obs, obs + 1)
-    assert sorted(obs.unique().tolist()) == list(range(10))
+    assert torch.equal(path, torch.stack([obs, next_obs], 2))
     assert (discount == np.float32(0.99)).all()
-
-
-def test_three_steps_by_hand():
-    memory = replay(n_step=3)
-    memory.add_episode(0, counting_episode(0, 3))
-    obs, _, reward, discount, next_obs, _ = memory.sample(4, Streams([0], "replay"))
-    assert (obs == 0).all()
-    assert (next_obs == 3).all()
-    torch.testing.assert_close(reward, torch.full_like(reward, 1 + 0.99 * 2 + 0.99**2 * 3))
-    torch.testing.assert_close(discount, torch.full_like(discount, 0.970299))
-
-
-def test_a_terminal_ends_the_return():
-    episode = counting_episode(0, 3)
-    episode["discount"][2] = 0.0
-    memory = replay(n_step=3)
-    memory.add_episode(0, episode)
-    batch = memory.sample(4, Streams([0], "replay"))
-    torch.testing.assert_close(batch.reward, torch.full_like(batch.reward, 1 + 0.99 * 2))
-    assert (batch.discount == 0).all()
-
-
-def test_transitions_never_cross_an_episodes_end():
-    memory = replay(n_step=3)
-    for first in (0, 1000, 2000):
-        memory.add_episode(0, counting_episode(first, 5))
-    batch = memory.sample(2000, Streams([0], "replay"))
-    assert (batch.next_obs - batch.obs == 3).all()
-    assert batch.reward.max() < 1e5
-    starts = {first + i for first in (0, 1000, 2000) for i in range(3)}
-    assert set(batch.obs.flatten().int().tolist()) == starts
-
-
-def test_uniform_over_valid_starts():
-    memory = replay()
-    memory.add_episode(0, counting_episode(0, 2))
-    memory.add_episode(0, counting_episode(10, 8))
-    drawn = memory.sample(20_000, Streams([0], "replay")).obs.flatten()
-    _, counts = drawn.unique(return_counts=True)
-    assert len(counts) == 10
+    starts, counts = obs.unique(return_counts=True)
+    assert starts.tolist() == [0, 1, *range(10, 18)]
     assert (counts - 2000).abs().max() < 5 * np.sqrt(20_000 * 0.1 * 0.9)
 
 
-def test_a_full_memory_keeps_the_latest_rows():
-    memory = replay(n_step=3, capacity=1000)
-    for first in range(0, 2500, 50):
-        memory.add_episode(0, counting_episode(first, 49))
-    batch = memory.sample(10_000, Streams([0], "replay"))
+@pytest.mark.parametrize(
+    ("terminal", "paid", "discount"), [(3, 1 + 0.99 * 2 + 0.99**2 * 3, 0.99**3), (2, 2.98, 0.0)]
+)
+def test_three_steps_by_hand_and_a_terminal_ends_the_return(terminal, paid, discount):
+    episode = counting(0, 3)
+    if terminal < 3:
+        episode[-1][terminal] = 0.0
+    batch = sample(replay(episode, n_step=3), 4)
+    assert batch.path[..., 0].tolist() == [[[0, 1, 2, 3]] * 4]
+    torch.testing.assert_close(batch.reward, torch.full((1, 4), paid))
+    torch.testing.assert_close(batch.discount, torch.full((1, 4), discount))
+
+
+def test_a_full_memory_keeps_the_latest_rows_and_no_transition_crosses_an_episodes_end():
+    episodes = [counting(first, 49) for first in range(0, 2500, 50)]
+    memory = replay(*episodes, n_step=3, capacity=1000)
+    batch = sample(memory, 10_000)
     assert (batch.next_obs - batch.obs == 3).all()
     assert (batch.obs // 50 == batch.next_obs // 50).all()
+    assert batch.reward.max() < 1e5
     assert batch.obs.min() >= 1500
     assert memory.count[0] == 20 * 47
 
 
-def test_row_by_row_equals_whole_episodes():
-    whole, by_row = replay(n_step=2, capacity=17), replay(n_step=2, capacity=17)
-    for first in (0, 100, 200, 300):
-        episode = counting_episode(first, 6)
-        whole.add_episode(0, episode)
-        for row in range(7):
-            by_row.add(0, *(column[row] for column in episode.values()), first=row == 0)
-    one, other = (m.sample(64, Streams([5], "replay")) for m in (whole, by_row))
-    assert all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
+@pytest.mark.parametrize("length", [6, 40])
+def test_row_by_row_equals_whole_episodes(length):
+    episodes = [counting(first, length) for first in (0, 100, 200, 300)]
+    whole, by_row = replay(*episodes, n_step=2, capacity=17), replay(n_step=2, capacity=17)
+    for episode in episodes:
+        for row in range(length + 1):
+            by_row.add(0, *(column[row] for column in episode), first=row == 0)
+    pairs = zip(sample(whole, 64), sample(by_row, 64), strict=True)
+    assert all(torch.equal(one, other) for one, other in pairs)
 
 
-def test_members_share_a_source_with_their_own_rewards_and_draws():
-    memory = replay(rewards=2, members=[(0, 0), (0, 1), (0, 1)])
-    episode = counting_episode(0, 10)
-    episode["reward"] = np.concatenate([episode["reward"], -episode["reward"]], -1)
-    memory.add_episode(0, episode)
-    batch = memory.sample(8, Streams([0, 1, 1], "replay"))
+def test_members_share_a_source_and_have_rewards_and_draws_of_their_own():
+    obs, action, reward, discount = counting(0, 10)
+    episode = (obs, action, np.concatenate([reward, -reward], -1), discount)
+    memory = replay(episode, rewards=2, members=[(0, 0), (0, 1), (0, 1)])
+    batch = sample(memory, 8, seeds=(0, 1, 1))
     assert (batch.reward[0] > 0).all()
     assert (batch.reward[1] < 0).all()
     assert torch.equal(batch.obs[1], batch.obs[2])
@@ -106,4 +87,4 @@ def test_members_share_a_source_with_their_own_rewards_and_draws():
 
 def test_nothing_to_sample():
     with pytest.raises(ValueError, match="no episode has 3 steps yet"):
-        replay(n_step=3).sample(4, Streams([0], "replay"))
+        sample(replay(counting(0, 2), n_step=3), 4)

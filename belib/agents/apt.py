@@ -49,7 +49,7 @@ class APT(Explorer):
             self.seen.count_in(batch.obs)
         if self.kind != "learnt":
             return {}
-        later = batch.next_obs if self.config.convention == "urlb" else batch.states()[:, :, 1]
+        later = batch.next_obs if self.config.convention == "urlb" else batch.path[:, :, 1]
         forward_error, inverse_error = self.icm(batch.obs, batch.action, later)
         loss = forward_error + inverse_error
         return self.descend("icm", loss, {"icm_loss": loss})

@@ -61,7 +61,7 @@ class Explorer(DDPG):
         metrics = {"intrinsic_reward": reward.mean(-1), **metrics}
         total = self.scaled(reward)
         if self.config.convention == "corrected":
-            for step, obs in enumerate(batch.states().unbind(2)[1:-1], start=1):
+            for step, obs in enumerate(batch.path.unbind(2)[1:-1], start=1):
                 reward, _ = self.intrinsic_reward(obs)
                 total = total + self.config.discount**step * self.scaled(reward)
         return total, metrics

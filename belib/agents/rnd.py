@@ -28,12 +28,10 @@ class RND(Explorer):
         self.target = mlp(self.streams, *dims).requires_grad_(False)
         self.seen = RunningMoments(len(configs), obs_dim)
         self.errors = RunningMoments(len(configs), 1)
-        self._targets: tuple[Tensor, ...] = ()
         self.optimizers["predictor"] = self.adam(self.predictor)
 
     def update_representation(self, batch: Batch) -> Metrics:
         """Train the predictor on the batch."""
-        self._targets = ()
         if self.config.convention == "corrected":
             self.seen.count_in(batch.obs)
         loss = self.error(batch.obs).mean(-1)
@@ -48,11 +46,8 @@ class RND(Explorer):
 
     def error(self, obs: Tensor) -> Tensor:
         """Return the predictor's mean squared error (M, B)."""
-        if not self._targets or self._targets[0] is not obs:  # a batch comes twice
-            normal = self.normalised(obs)
-            self._targets = obs, normal, self.target(normal).float()
-        _, normal, target = self._targets
-        return (target - self.predictor(normal).float()).square().mean(-1)
+        normal = self.normalised(obs)
+        return (self.target(normal).float() - self.predictor(normal).float()).square().mean(-1)
 
     def normalised(self, obs: Tensor) -> Tensor:
         """Return observations scaled to unit variance and clipped."""

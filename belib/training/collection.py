@@ -224,7 +224,6 @@ class Collection:
 
     def _restore_replay(self, member: int) -> None:
         """Fill the replay memory with the last episodes on disk, and the present one."""
-        self.replay.clear(member)
         count, rows, task = self.episodes[member], 0, self.paid_tasks[member]
         if count:
             dataset = datasets.load(self.folders[member])

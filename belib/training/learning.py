@@ -199,7 +199,8 @@ def load_replay(
         members=[(0, tasks.index(member.task)) for member in configs],
     )
     for episode, rewards in zip(dataset.episodes(), labels, strict=True):
-        replay.add_episode(0, {**episode, "reward": rewards})
+        obs, action, discount = (episode[key] for key in ("observation", "action", "discount"))
+        replay.add(0, obs, action, rewards, discount, first=True)
     largest = max(np.abs(rewards).max() for rewards in labels)
     horizon = 1 / (1 - config.discount) if config.discount < 1 else math.inf
     return replay, max(float(largest), _LEAST_REWARD) * horizon

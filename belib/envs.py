@@ -4,7 +4,7 @@ import functools
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import mujoco
@@ -31,12 +31,6 @@ DOMAINS: dict[str, Mapping[str, Callable[..., Any]]] = {
     domain: getattr(suite, domain).SUITE for domain in suite.TASKS_BY_DOMAIN
 }
 """Functions that make the environments, by domain and task. `register` adds to them."""
-
-_ONLY_IN_URLB = (
-    *("walker_flip", "quadruped_stand", "quadruped_jump", "quadruped_roll"),
-    *("cheetah_flip", "cheetah_flip_backward", "cheetah_run_backward"),
-    *("hopper_flip", "hopper_flip_backward", "hopper_hop_backward"),
-)
 
 _FULL_STATE = mujoco.mjtState.mjSTATE_INTEGRATION
 """All that determines the rest of a simulation, including the solver's warm start."""
@@ -76,11 +70,9 @@ def register(domain: str, tasks: Mapping[str, Callable[..., Any]]) -> None:
 
     Raise ValueError for a name that is taken (restart Python to change a domain) or invalid.
     """
-    for name in (domain, *tasks):
-        if not name.isidentifier():
-            raise ValueError(f"names of domains and tasks must be identifiers, got {name!r}")
-    if not tasks:
-        raise ValueError(f"tasks of {domain} must be at least one, got none")
+    names = [domain, *tasks]
+    if not tasks or not all(name.isidentifier() for name in names):
+        raise ValueError(f"a domain and its tasks must have identifiers as names, got {names}")
     taken = {domain} & set(DOMAINS) or {f"{domain}_{task}" for task in tasks} & set(_tasks())
     if taken:
         raise ValueError(f"names of domain and tasks must be new, got {', '.join(taken)}")
@@ -100,21 +92,14 @@ def split_task(task: str) -> tuple[str, str]:
     """Return (`walker`, `stand`) for `walker_stand`; raise ValueError for an unknown task."""
     tasks = _tasks()
     if task not in tasks:
-        raise ValueError(f"dm_control's suite has no task {_unknown(task, tasks)}")
+        raise ValueError(f"dm_control's suite has no task {unknown_name(task, tasks)}")
     return tasks[task]
-
-
-def _unknown(name: str, names: Iterable[str]) -> str:
-    if name in _ONLY_IN_URLB or name.startswith("jaco"):
-        return f"{name!r}: it is one of URLB's own, which are not part of dm_control"
-    return unknown_name(name, names)
 
 
 def primal_task(domain: str) -> str:
     """Return the task whose reward is in the episode files; ValueError for an unknown domain."""
     if domain not in DOMAINS:
-        unknown = _unknown(domain, DOMAINS)
-        raise ValueError(f"dm_control's suite has no domain {unknown}, and none was registered")
+        raise ValueError(f"dm_control's suite has no domain {unknown_name(domain, DOMAINS)}")
     return PRIMAL_TASKS.get(domain, f"{domain}_{next(iter(DOMAINS[domain]))}")
 
 
@@ -153,17 +138,13 @@ class Environment:
 
     def __init__(self, task: str, seed: int):
         self._env = _load(task, seed)
+        self.physics: Any = self._env.physics
         spec = self._env.action_spec()
         self._middle = (spec.maximum + spec.minimum) / 2
         self._half_range = (spec.maximum - spec.minimum) / 2
         self.action_dim: int = spec.shape[0]
         self.obs_dim: int = self._env.observation_spec()["observations"].shape[0]
-        self.physics_dim: int = self._env.physics.get_state().size
-
-    @property
-    def physics(self) -> Any:
-        """Return dm_control's physics, for rendering and rewards."""
-        return self._env.physics
+        self.physics_dim: int = self.physics.get_state().size
 
     def seed(self, seed: int) -> None:
         """Restart the stream of initial states."""

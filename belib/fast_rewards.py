@@ -4,7 +4,6 @@ Most of the rewards' time goes into converting numbers to arrays and back, and n
 """
 
 import functools
-from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,37 +11,26 @@ import numpy as np
 from dm_control.mujoco.index import FieldIndexer
 from dm_control.utils import rewards as dm_rewards
 
-_TOLERANCE = dm_rewards.tolerance
+_TOLERANCE, _CONVERT_KEY = dm_rewards.tolerance, FieldIndexer._convert_key
+_remembered_key = functools.lru_cache(maxsize=1024)(_CONVERT_KEY)
 
 
 @functools.lru_cache(maxsize=64)
-def _number_tolerance(
-    x: float,
-    bounds: tuple[float, float] = (0.0, 0.0),
-    margin: float = 0.0,
-    sigmoid: str = "gaussian",
-    value_at_margin: float = 0.1,
-) -> float:
+def _of_number(x, bounds=(0.0, 0.0), margin=0.0, sigmoid="gaussian", value_at_margin=0.1):
     """Return dm_control's `tolerance` of a number, without arrays."""
     lower, upper = bounds
     if lower <= x <= upper:
-        return 1.0
+        return np.float64(1.0)
     if margin == 0:
-        return 0.0
+        return np.float64(0.0)
     distance = (lower - x if x < lower else x - upper) / margin
-    return float(dm_rewards._sigmoids(distance, value_at_margin, sigmoid))
+    return np.float64(dm_rewards._sigmoids(distance, value_at_margin, sigmoid))
 
 
 def _tolerance(x: Any, *args: Any, **options: Any) -> Any:
-    if not isinstance(x, np.ndarray):
-        return _number_tolerance(x, *args, **options)
-    if x.ndim == 0:
-        return np.asarray(_number_tolerance(np.float64(x), *args, **options))
-    return _TOLERANCE(x, *args, **options)
-
-
-_CONVERT_KEY = FieldIndexer._convert_key
-_remembered_key = functools.lru_cache(maxsize=1024)(_CONVERT_KEY)
+    if np.ndim(x):
+        return _TOLERANCE(x, *args, **options)
+    return _of_number(np.float64(x), *args, **options)
 
 
 def _convert_key(indexer: FieldIndexer, key: Any) -> Any:
@@ -54,7 +42,7 @@ def _convert_key(indexer: FieldIndexer, key: Any) -> Any:
 
 
 @contextmanager
-def fast_rewards() -> Iterator[None]:
+def fast_rewards():
     """Replace both functions within a `with` block."""
     dm_rewards.tolerance, FieldIndexer._convert_key = _tolerance, _convert_key
     try:

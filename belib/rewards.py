@@ -73,10 +73,7 @@ def behavioral_reward(distance: Distance, *, alpha: float, beta: float, c: float
     for name, value in (("alpha", alpha), ("beta", beta), ("c", c)):
         check_positive(name, value)
     if c < 1:
-        raise ValueError(
-            f"c must be at least 1, got {c}: log(R + c) < 0 for R < 1 - c, where its power alpha "
-            "is not real, or not increasing"
-        )
+        raise ValueError(f"c must be at least 1, got {c}: log(R + c) < 0 has no real power alpha")
     xp, distance = _library(distance)
     log = xp.log1p(distance) if c == 1 else xp.log(distance + c)
     zero = log == 0
@@ -103,8 +100,7 @@ def peak_distance(*, alpha: float, beta: float) -> float:
         return log / -math.expm1(-log) - alpha * (beta * power - 1)
 
     largest = math.log(700.0)  # e^700 is near the largest float
-    root = brentq(slope, -690.0, largest) if slope(largest) < 0 else math.inf
-    return math.expm1(math.exp(root)) if root < largest else math.inf
+    return math.expm1(math.exp(brentq(slope, -690.0, largest))) if slope(largest) < 0 else math.inf
 
 
 class SignedLog(NamedTuple, Generic[Distance]):
@@ -156,7 +152,7 @@ def _library(distance: object) -> tuple[Any, Any]:
             raise ValueError(f"distance must be of a floating-point type, got {distance.dtype}")
         return torch, distance.float() if distance.element_size() < 4 else distance
     array = floats("distance", distance)
-    array = array.astype(np.float32) if array.itemsize < 4 else array
+    array = array.astype(np.result_type(array, np.float32), copy=False)
     if (array < 0).any():
         raise ValueError(f"distance must be at least 0, got {array[array < 0].flat[0]}")
     return np, array
@@ -179,13 +175,10 @@ def _behavioral(config: Any) -> Callable:
 
 
 def _renyi(config: Any) -> Callable:
-    reward = renyi_reward if config.renyi_form == "signed" else _published_renyi
-    return partial(reward, q=config.q)
+    def published(distance: Any, *, q: float) -> Any:
+        return renyi_reward(distance.clamp(min=1e-6), q=q, literal=True)  # finite at R = 0
 
-
-def _published_renyi(distance: Any, *, q: float) -> Any:
-    """Return R^(1 - q) with R clipped to 1e-6, so that it is finite at R = 0 for q > 1."""
-    return renyi_reward(distance.clamp(min=1e-6), q=q, literal=True)
+    return partial(renyi_reward if config.renyi_form == "signed" else published, q=config.q)
 
 
 OBJECTIVES: ChainMap[str, Objective] = ChainMap(
@@ -203,16 +196,15 @@ OBJECTIVES: ChainMap[str, Objective] = ChainMap(
 """The objectives that a dataset can be collected for. A line here adds one."""
 
 
-def outcomes(config: Any, obs_dim: int) -> int:
-    """Return M for Prelec's beta: the dimension of the space of APT's distances."""
-    return obs_dim if config.representation == "observation" else config.representation_dim
-
-
 def distance_reward(config: Any, obs_dim: int) -> Callable:
-    """Return the reward, a function of distances, that a config's APT agent maximises."""
+    """Return the reward, a function of distances, that a config's APT agent maximises.
+
+    M of Prelec's beta is the dimension of the space of distances.
+    """
     reward = OBJECTIVES[config.objective].reward
     assert reward, f"{config.objective} has no reward of distances"
-    return reward(replace(config, representation_dim=outcomes(config, obs_dim)))
+    dim = obs_dim if config.representation == "observation" else config.representation_dim
+    return reward(replace(config, representation_dim=dim))
 
 
 def facts(config: Any, obs_dim: int) -> dict[str, float]:
@@ -225,4 +217,5 @@ def facts(config: Any, obs_dim: int) -> dict[str, float]:
     if not OBJECTIVES[config.objective].reward:
         return {}
     numbers: dict[str, float] = dict(getattr(distance_reward(config, obs_dim), "keywords", {}))
-    return numbers | ({"n_outcomes": outcomes(config, obs_dim)} if "beta" in numbers else {})
+    dim = obs_dim if config.representation == "observation" else config.representation_dim
+    return numbers | ({"n_outcomes": dim} if "beta" in numbers else {})

@@ -214,9 +214,3 @@ def test_other_domains_collect_with_every_agent(small_pretrain, tmp_path, domain
         sizes = {"quadruped": (78, 12, 57), "cheetah": (17, 6, 18), "point_mass": (4, 2, 4)}
         found = tuple(episode[key].shape[1] for key in ("observation", "action", "physics"))
         assert found == sizes[domain]
-
-
-@pytest.mark.parametrize("name", ["jaco", "walker_flip"])
-def test_urlbs_own_environments_are_named_as_such(name):
-    with pytest.raises(ValueError, match="one of URLB's own"):
-        (envs.split_task if "_" in name else envs.primal_task)(name)

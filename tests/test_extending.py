@@ -112,8 +112,8 @@ def test_actions_seeds_and_states_of_a_domain_of_ones_own(rail):
     [
         ("walker", {"fly": reach}, "must be new, got walker"),
         ("point", {"mass_easy": reach}, "must be new, got point_mass_easy"),
-        ("a/b", {"fly": reach}, "must be identifiers, got 'a/b'"),
-        ("rail", {}, "tasks of rail must be at least one"),
+        ("a/b", {"fly": reach}, "must have identifiers as names, got \\['a/b'"),
+        ("rail", {}, "must have identifiers as names"),
     ],
 )
 def test_names_that_cannot_be_registered(domain, tasks, message):

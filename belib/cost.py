@@ -7,25 +7,23 @@ grows with the number of members as M^0.95 (results/bench_scaling.csv).
 import functools
 import math
 import os
-import statistics
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
 from belib import envs, machine, runs
-from belib.agents import APT, agent_of
+from belib.agents import AGENTS, APT, agent_of
 from belib.config import OfflineConfig, PretrainConfig
 from belib.engine import Engine
 from belib.offline import LEARNERS
 from belib.replay import Replay
+from belib.rewards import OBJECTIVES
 from belib.streams import Streams
-from belib.training.collection import Collection, lockstep
+from belib.training.collection import lockstep
 
 Call = runs.Config | Sequence[runs.Config]
 
@@ -41,9 +39,8 @@ class Cost(NamedTuple):
     disk_gb: float
 
     def __str__(self) -> str:
-        units = (("h", 60.0), ("min", 1.0), ("s", 1 / 60))
-        unit, length = next((u for u in units if self.minutes >= 2 * u[1]), units[-1])
-        return f"about {self.minutes / length:.0f} {unit}, {self.memory_gb:.1f} GB"
+        length, unit = (60, "h") if self.minutes >= 120 else (1, "min")
+        return f"about {self.minutes / length:.1f} {unit}, {self.memory_gb:.1f} GB"
 
 
 def estimate(*calls: Call, dataset_steps: int = 500_000) -> Cost:
@@ -55,111 +52,89 @@ def estimate(*calls: Call, dataset_steps: int = 500_000) -> Cost:
 
     Raise ValueError for configs that cannot be members of one call.
     """
+    groups = []
+    for configs in map(runs.members, calls):
+        groups += lockstep(configs) if isinstance(configs[0], PretrainConfig) else [configs]
     processes = 1 if torch.cuda.is_available() else min(len(calls), os.cpu_count() or 1)
     with machine.threads(max(1, torch.get_num_threads() // processes)):
-        costs = [_cost(group, dataset_steps) for call in calls for group in _groups(call)]
+        costs = [_cost(group, dataset_steps) for group in groups]
     minutes, memory, disk = np.transpose(costs).tolist()
     longest = max(*minutes, sum(minutes) / processes)
     return Cost(longest, sum(sorted(memory)[-processes:]), sum(disk))
 
 
-def _groups(call: Call) -> list[list[PretrainConfig]] | list[list[runs.Config]]:
-    """Return the members of a call in groups that run in lockstep."""
-    configs = runs.listed(call)
-    runs.check_members(configs)
-    return lockstep([c for c in configs if isinstance(c, PretrainConfig)]) or [configs]
-
-
 def _cost(configs: Sequence[runs.Config], dataset_steps: int) -> Cost:
     """Return the cost of members that run in lockstep."""
-    config, members = configs[0], len(configs)
-    sizes, tasks = envs.domain_sizes(config.domain), len(envs.domain_tasks(config.domain))
-    load, collect, play = environment_seconds(config.domain)
-    update, act, networks = _learner(configs)
-    row = 4 * (sizes["observation"] + sizes["action"] + 2)
+    config, members, steps, samples = configs[0], len(configs), configs[0].num_steps, 1
+    same: dict[str, Any] = {"seed": 0, "num_steps": 1}  # what costs the same is timed once
     if isinstance(config, OfflineConfig):
-        environments, rows, disk = members * config.eval_episodes, dataset_steps, 0
-        acts = 1000 * math.ceil(config.num_steps / config.eval_every)
-        seconds = config.num_steps * update + acts * (act + environments * play)
-    else:
-        environments, rows = members, members * min(config.replay_capacity, config.num_steps)
-        disk = members * config.num_steps * (row + 8 * (sizes["physics"] + tasks))
-        acts = max(0, config.num_steps - config.random_steps)
-        seconds = acts * (act + update / config.update_every)
-        seconds += config.num_steps * members * collect
-    minutes = (seconds + environments * load) / 60
-    memory = _PROCESS + environments * _ENVIRONMENT + rows * (row + 8) + networks
-    return Cost(minutes, memory / 1e9, (disk + networks) / 1e9)
-
-
-def _learner(configs: Sequence[runs.Config]) -> tuple[float, float, float]:
-    """Return seconds of an update and of an action of all members, and their networks' bytes."""
-    config, members = configs[0], len(configs)
-    same = {"seed": 0, "num_steps": 1, "scale": "", "task": config.task and "any"}
-    if envs.domain_sizes(config.domain)["observation"] < config.hidden_dim / 8:
-        same["domain"] = "walker"  # the first layer costs little
-    if isinstance(config, OfflineConfig):
-        same |= {"dataset": "", "eval_every": 1}
-    elif agent_of(config.objective) is None:
-        return 0.0, 0.0, 0.0
-    elif agent_of(config.objective) is APT:  # all rewards of distances cost the same
-        same |= {"objective": "shannon", "alpha": 0.5, "q": 0.5, "label": ""}
+        same |= {"dataset": "", "task": "", "eval_every": 1}
+        samples = 3 * config.num_action_samples if config.algorithm == "cql" else 1
+    elif agent_of(config.objective) is APT:
+        same |= {"objective": "shannon", "alpha": 0.5, "q": 0.5}
     few = min(members, max(1, _TIMED // (config.batch_size * config.hidden_dim)))
     with runs.fitting_threads(configs):
-        update, act, parameters = _timed(replace(config, **same), few, torch.get_num_threads())
-    growth = (members / few) ** 0.95
-    rows = 1  # actions of a state
-    if isinstance(config, OfflineConfig) and config.algorithm == "cql":
-        rows = 3 * config.num_action_samples
-    width = max(config.hidden_dim, getattr(config, "representation_dim", 0))
-    activations = 12 * 4 * members * config.batch_size * rows * width  # 3 per layer, 4 layers
-    return growth * update, growth * act, 16 * parameters * members / few + activations
+        timed = _timed(replace(config, **same), few, torch.get_num_threads())
+    update, act, parameters = (value * (members / few) ** 0.95 for value in timed)
+    sizes, play = envs.domain_sizes(config.domain), environment_seconds(config.domain)
+    row = 4 * (sizes["observation"] + sizes["action"] + 2)
+    # parameters, gradients and two moments; 12 activations of each state and sampled action
+    memory = 16 * parameters + 48 * members * config.batch_size * config.hidden_dim * samples
+    disk = memory
+    if isinstance(config, OfflineConfig):
+        environments, rows = members * config.eval_episodes, dataset_steps
+        acts = 1000 * math.ceil(steps / config.eval_every)
+        seconds = steps * update + acts * (act + environments * play)
+    else:
+        environments, rows = members, members * min(config.replay_capacity, steps)
+        disk += (
+            members * steps * (row + 8 * (sizes["physics"] + len(envs.domain_tasks(config.domain))))
+        )
+        acts = max(0, steps - config.random_steps)
+        seconds = acts * (act + update / config.update_every) + steps * members * play
+    memory += _PROCESS + environments * _ENVIRONMENT + rows * (row + 8)
+    return Cost(seconds / 60, memory / 1e9, disk / 1e9)
 
 
 @functools.cache
 def _timed(config: runs.Config, members: int, threads: int) -> tuple[float, float, int]:
     """Time an update and an action of equal members, and count their parameters."""
+    if isinstance(config, PretrainConfig) and agent_of(config.objective) is None:
+        return 0.0, 0.0, 0
     engine = practice([config] * members)
     obs = torch.zeros(members, getattr(config, "eval_episodes", 1), engine.replay.obs_dim)
-    large = members * config.batch_size * config.hidden_dim > _TIMED
-    calls = 2 if large and not torch.cuda.is_available() else 10
-    update = _seconds(engine.step, calls)
-    act = _seconds(lambda: engine.learner.act(obs, explore=True), calls)
-    return update, act, sum(tensor.numel() for tensor in engine.learner.parameters())
+    act = _seconds(lambda: engine.learner.act(obs, explore=True), 5)
+    return _seconds(engine.step, 5), act, sum(x.numel() for x in engine.learner.parameters())
 
 
 def practice(
     configs: Sequence[runs.Config], rows: int = 1000, device: torch.device | None = None
 ) -> Engine:
     """Return an engine that updates the members of a run from random transitions."""
-    config, sizes = configs[0], envs.domain_sizes(configs[0].domain)
+    config, members, sizes = configs[0], len(configs), envs.domain_sizes(configs[0].domain)
     if isinstance(config, OfflineConfig):
         agent, skills, n_step = LEARNERS[config.algorithm], 0, 1
     else:
-        agent, n_step = agent_of(config.objective), config.n_step
+        agent, n_step = AGENTS[OBJECTIVES[config.objective].agent or ""], config.n_step
         skills = config.skill_dim if config.objective == "smm" else 0
-    assert agent, "the objective random has no agent"
-    dims = (sizes["observation"] + skills, sizes["action"])
-    replay = Replay(len(configs), rows, *dims, n_step=n_step, discount=config.discount)
-    for member in range(len(configs)):
+    dims, draws = (
+        (sizes["observation"] + skills, sizes["action"]),
+        Streams(range(members), "replay"),
+    )
+    replay = Replay(members, rows, *dims, n_step=n_step, discount=config.discount)
+    for member in range(members):
         random = np.random.default_rng(member)
-        obs, action, reward = (random.uniform(-1, 1, (rows, size)) for size in (*dims, 1))
-        replay.add(member, obs, action, reward, np.ones((rows, 1)), first=True)
-    draws = Streams(range(len(configs)), "replay")
+        columns = [random.uniform(-1, 1, (rows, size)) for size in (*dims, 1)]
+        replay.add(member, *columns, np.ones((rows, 1)), first=True)
     return Engine(agent(*dims, configs), replay, config.batch_size, draws, device)
 
 
 @functools.cache
-def environment_seconds(domain: str) -> tuple[float, float, float]:
-    """Time loading an environment, a step of a collection, and a step of an evaluation."""
-    load = _seconds(lambda: envs.Environment(envs.primal_task(domain), 0), 1)
-    config = PretrainConfig(domain=domain, objective="random")
-    with tempfile.TemporaryDirectory() as folder:  # for episodes that end early
-        collection = Collection([config], [Path(folder)])
-        collect = _seconds(collection.advance, 100)
-    env = envs.Environment(envs.primal_task(domain), 0)
+def environment_seconds(domain: str) -> float:
+    """Time a step of the environment and the rewards of its tasks."""
+    env, rewards = envs.Environment(envs.primal_task(domain), 0), envs.TaskRewards(domain)
     env.reset()
-    return load, collect, _seconds(lambda: env.step(np.zeros(env.action_dim)), 100)
+    return _seconds(lambda: rewards(env.step(np.zeros(env.action_dim)) and env.physics), 100)
 
 
 def _seconds(call: Callable[[], object], calls: int) -> float:
@@ -171,4 +146,4 @@ def _seconds(call: Callable[[], object], calls: int) -> float:
         if torch.cuda.is_available():
             torch.cuda.synchronize()
         times.append(time.thread_time() - begin)
-    return statistics.median_low(times)
+    return float(np.median(times))

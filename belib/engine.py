@@ -91,13 +91,13 @@ class Engine:
         self._sums[:, member].zero_()
         return dict(zip(self._names, means, strict=True))
 
-    def state(self) -> dict[str, Any]:
+    def state_dict(self) -> dict[str, Any]:
         """Return the state of draws and metrics, without the learner's."""
         metrics = {"names": self._names, "latest": self._latest, "sums": self._sums}
         return {"draws": self.draws.state_dict(), "metrics": metrics, "counts": self._counts}
 
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from `state()`, before the first step."""
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue from `state_dict()`, before the first step."""
         self.draws.load_state_dict(state["draws"])
         self._names, self._counts = state["metrics"]["names"], state["counts"]
         self._latest = state["metrics"]["latest"].to(self.device)

@@ -19,7 +19,7 @@ from belib import coverage, datasets, estimators, paths, results
 from belib.knn import knn_distances
 from belib.networks import Trunk
 from belib.streams import Streams, derive_seed
-from belib.training import is_collected
+from belib.training import is_finished
 
 REFERENCE = paths.ROOT / "results" / "gate" / "reference.npz"
 STATES = 3000  # of the later half of each dataset
@@ -111,7 +111,7 @@ def main() -> None:
     given = parser.parse_args()
     runs_dir, to = given.runs_dir.absolute(), paths.writable_folder(given.to.absolute())
     collected = datasets.find_datasets(runs_dir, "walker")
-    finished = [dataset for dataset in collected if is_collected(dataset.config(), dataset.folder)]
+    finished = [dataset for dataset in collected if is_finished(dataset.config(), dataset.folder)]
     if given.reference:
         make_reference(to, finished)
     with np.load(REFERENCE, allow_pickle=False) as file:

@@ -107,7 +107,7 @@ def recorded(monkeypatch):
 
     def record(step, device):
         work = step.__self__
-        learner, state = copy.deepcopy([work.learner.state_dict(), work.state()])
+        learner, state = copy.deepcopy([work.learner.state_dict(), work.state_dict()])
         with Recording() as recording:
             step()
         work.learner.load_state_dict(learner)
@@ -223,10 +223,10 @@ def test_a_gpu_learns_what_a_cpu_learns_and_a_cpu_continues(name, monkeypatch, t
         on_cpu.step()
     for key, value in on_cpu.latest().items():
         torch.testing.assert_close(on_gpu.latest()[key], value, rtol=1e-3, atol=1e-4, msg=key)
-    torch.save([on_gpu.learner.state_dict(), on_gpu.state()], tmp_path / "state.pt")
+    torch.save([on_gpu.learner.state_dict(), on_gpu.state_dict()], tmp_path / "state.pt")
     learner, state = torch.load(tmp_path / "state.pt", map_location="cpu", weights_only=True)
     on_cpu.learner.load_state_dict(learner)
-    on_cpu.restore(state)
+    on_cpu.load_state_dict(state)
     on_gpus = {key: value.cpu() for key, value in tensors(on_gpu.learner).items()}
     assert_equal(on_gpus, tensors(on_cpu.learner))
     on_cpu.step()

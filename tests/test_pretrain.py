@@ -1,22 +1,20 @@
-"""Collections end in the same bytes, however they are interrupted, alone or beside others."""
+"""Runs end in the same bytes, however they are killed, alone or beside others."""
 
 import hashlib
 import multiprocessing
 import os
 import signal
-import time
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
-from interrupting import Interrupted, interrupt_at
+import torch
 
 from belib import datasets, runs
-from belib.training import (
-    pretrain,
-)
+from belib.training import pretrain, train_offline
 from belib.training.collection import Collection
+from belib.training.learning import Learning
 
 
 def hashes(folder):
@@ -50,60 +48,72 @@ def test_collection_by_hand(small_pretrain, tmp_path, capsys):
     assert hashes(folder) == before
 
 
+def kill(step, work, stage, configs, **options):
+    """Run a stage in a process that is killed as it is about to do a step."""
+
+    def run():
+        advance = work.advance
+
+        def die_or_advance(self):
+            if self.step == step:
+                os.kill(os.getpid(), signal.SIGKILL)
+            advance(self)
+
+        work.advance = die_or_advance
+        stage(configs, **options)
+
+    process = multiprocessing.get_context("fork").Process(target=run)
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+
+
 @pytest.mark.usefixtures("frequent_checkpoints")
 @pytest.mark.parametrize(
-    ("objective", "stop"),
+    ("objective", "kills"),
     [
-        pytest.param("behavioral", 50, marks=pytest.mark.slow),
-        ("behavioral", 1000),
-        pytest.param("rnd", 1537, marks=pytest.mark.slow),
-        ("smm", 1537),
+        ("behavioral", (50, 1000)),
+        ("smm", (1537,)),
+        *(pytest.param(o, (0, 999, 1001, 1999), marks=pytest.mark.slow) for o in ("renyi", "rnd")),
     ],
 )
-def test_an_interrupted_collection_ends_in_the_same_bytes(
-    small_pretrain, tmp_path, monkeypatch, objective, stop
-):
-    """Before the first episode's end, exactly at it, and in the second one."""
+def test_a_killed_collection_ends_in_the_same_bytes(small_pretrain, tmp_path, objective, kills):
+    """SIGKILL before the first episode's end, exactly at it, and in the second one."""
     config = small_pretrain(random_steps=200, objective=objective)
     (straight,) = pretrain(config, runs_dir=tmp_path / "straight", progress=False)
-    options = {"runs_dir": tmp_path / "stopped", "progress": False, "checkpoint_minutes": 2}
-    with monkeypatch.context() as patch:
-        interrupt_at(patch, Collection, stop)
-        with pytest.raises(Interrupted):
-            pretrain(config, **options)
-    (stopped,) = pretrain(config, **options)
-    assert hashes(stopped) == hashes(straight)
+    options = {"runs_dir": tmp_path / "killed", "progress": False, "checkpoint_minutes": 2}
+    for step in kills:
+        kill(step, Collection, pretrain, config, **options)
+    (killed,) = pretrain(config, **options)
+    assert hashes(killed) == hashes(straight)
 
 
 @pytest.mark.usefixtures("frequent_checkpoints")
-@pytest.mark.parametrize(
-    ("objective", "num_steps", "kills"),
-    [
-        ("behavioral", 2000, 2),
-        *(pytest.param(o, 10_000, 20, marks=pytest.mark.slow) for o in ("renyi", "rnd", "smm")),
-    ],
-)
-def test_a_killed_run_ends_in_the_same_bytes(small_pretrain, tmp_path, objective, num_steps, kills):
-    """SIGKILL at any moment, as often as it comes."""
-    config = small_pretrain(num_steps=num_steps, random_steps=200, objective=objective)
-    (straight,) = pretrain(config, runs_dir=tmp_path / "straight", progress=False)
-    options = {"runs_dir": tmp_path / "killed", "progress": False, "checkpoint_minutes": 2}
-    for delay in np.random.default_rng(0).uniform(0.3, 1.5, kills):
-        context = multiprocessing.get_context("fork")
-        process = context.Process(target=pretrain, args=(config,), kwargs=options)
-        process.start()
-        time.sleep(delay)
-        os.kill(process.pid, signal.SIGKILL)
-        process.join()
-    (killed,) = pretrain(config, **options)
-    assert hashes(killed) == hashes(straight)
+def test_killed_learning_ends_in_the_same_bytes(small_offline, runs_dir, monkeypatch):
+    """Also where a member has diverged."""
+    stop = Learning._stop_the_diverged
+
+    def poisoned(self, metrics):
+        self.learner.critic.head[0].weight.data[0] = torch.inf
+        stop(self, {**metrics, "value": torch.tensor([torch.inf, 0.0])})
+
+    monkeypatch.setattr(Learning, "_stop_the_diverged", poisoned)
+    configs = [small_offline(dataset="random-s0", seed=s, eval_every=10) for s in (0, 1)]
+    train_offline(configs, runs_dir=runs_dir, progress=False)
+    (runs_dir / "offline").rename(runs_dir / "straight")
+    options = {"runs_dir": runs_dir, "progress": False, "checkpoint_minutes": 0}
+    for step in (5, 25):
+        kill(step, Learning, train_offline, configs, **options)
+    table = train_offline(configs, **options)
+    assert table["status"].tolist() == ["diverged"] * 3 + ["ok"] * 3
+    assert hashes(runs_dir / "offline") == hashes(runs_dir / "straight")
 
 
 def test_a_longer_run_continues_a_shorter_one(small_pretrain, tmp_path, capsys):
     short, long = small_pretrain(num_steps=700, random_steps=100), small_pretrain(random_steps=100)
     (straight,) = pretrain(long, runs_dir=tmp_path / "straight", progress=False)
     (folder,) = pretrain(short, runs_dir=tmp_path / "grown", progress=False)
-    assert "no full episode was written in 700 steps" in capsys.readouterr().out
+    assert "no full episode yet, a larger num_steps continues this one" in capsys.readouterr().out
     assert not (folder / "buffer").exists()
     pretrain(long, runs_dir=tmp_path / "grown", progress=False)
     assert "continued from step 700" in capsys.readouterr().out
@@ -126,15 +136,13 @@ def test_members_collect_as_if_alone(small_pretrain, tmp_path):
     together = pretrain(configs, runs_dir=tmp_path / "together", progress=False)
     for config, folder in zip(configs, together, strict=True):
         (alone,) = pretrain(config, runs_dir=tmp_path / "alone", progress=False)
-        assert folder.name == alone.name
-        (found,), (expected,) = (datasets.load(f).episodes() for f in (folder, alone))
-        for key in datasets.DTYPES:
-            assert np.array_equal(found[key][:1000], expected[key][:1000])
+        (one,), (two,) = (datasets.load(f).episodes() for f in (folder, alone))
+        assert all(np.array_equal(one[key][:1000], two[key][:1000]) for key in datasets.DTYPES)
         # A gradient that is rounding alone moves its parameter by the learning rate, 1e-4.
-        np.testing.assert_allclose(found["action"][1000], expected["action"][1000], atol=1e-3)
-        found, expected = (pd.read_csv(each / "metrics.csv") for each in (folder, alone))
-        assert found["critic_loss"].notna().all(), "one update in this episode"
-        pd.testing.assert_frame_equal(found, expected, rtol=1e-4)
+        np.testing.assert_allclose(one["action"][1000], two["action"][1000], atol=1e-3)
+        one, two = (pd.read_csv(f / "metrics.csv") for f in (folder, alone))
+        assert one["critic_loss"].notna().all(), "one update in this episode"
+        pd.testing.assert_frame_equal(one, two, rtol=1e-4)
 
 
 def test_a_run_of_other_members_or_another_configuration_is_refused(small_pretrain, tmp_path):

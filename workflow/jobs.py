@@ -1,6 +1,7 @@
 """The jobs of `params/grid.<scale>.yaml`: their configs, needs and state."""
 
 import fnmatch
+import itertools
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields, replace
@@ -108,7 +109,7 @@ def _offline_jobs(
     jobs = []
     for name, group in {**members, **baselines}.items():
         configs = tuple(group.values())
-        runs.check_members(configs)
+        runs.members(configs)
         needs = makers.get((configs[0].domain, configs[0].dataset), ())
         jobs.append(Job(name=name, configs=configs, needs=needs))
     return jobs
@@ -167,7 +168,5 @@ def is_finished(job: Job, runs_dir: Path) -> bool:
     """Return whether all outputs of a job are on disk."""
     if not job.configs:
         return (runs_dir / "workflow" / "finished" / job.name).exists()
-    made = folders(job, runs_dir)
-    if job.stage == "collect":
-        return all(map(training.is_collected, job.configs, made))
-    return all(training.last_step(folder) >= job.configs[0].num_steps for folder in made)
+    pairs = zip(folders(job, runs_dir), itertools.cycle(job.configs), strict=False)
+    return all(training.is_finished(config, folder) for folder, config in pairs)

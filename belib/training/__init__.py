@@ -20,15 +20,13 @@ from tqdm.auto import tqdm
 
 from belib import datasets, envs, machine, results, runs
 from belib.config import OfflineConfig, PretrainConfig
-from belib.datasets import Dataset
 from belib.rewards import OBJECTIVES
 from belib.training.collection import Collection, lockstep
-from belib.training.evaluation import Evaluator as Evaluator
 from belib.training.evaluation import check_tasks as check_tasks
 from belib.training.evaluation import evaluate_baselines as evaluate_baselines
 from belib.training.evaluation import evaluate_online
 from belib.training.evaluation import rollout as rollout
-from belib.training.learning import Learning, check_data, identity
+from belib.training.learning import Learning
 
 AnyWork = TypeVar("AnyWork", bound=runs.Work)
 
@@ -53,52 +51,36 @@ def pretrain(
         progress: whether to show a progress bar.
 
     Raise ValueError, before anything is run or written, for configs that cannot be members of one
-    run, for an unknown domain, and for a dataset made with another config. Raise OSError for
-    folders that are not writable, and `runs.InUseError` for those that another process uses.
+    run, for an unknown domain or task, and for a dataset made with another config. Raise OSError
+    for folders that are not writable, and `runs.InUseError` for those that another process uses.
     """
-    configs = runs.listed(configs)
-    runs.check_members(configs)
-    _check_objectives(configs)
-    folders = [config.folder(runs_dir) for config in configs]
-    runs.check_folders(folders, configs)
+    configs, folders = _checked(configs, runs_dir)
     options = {"checkpoint_minutes": checkpoint_minutes, "progress": progress}
     for group in lockstep(configs):
-        group_folders = [config.folder(runs_dir) for config in group]
-        finished = [is_collected(c, folder) for c, folder in zip(group, group_folders, strict=True)]
-        work = _execute(group, group_folders, finished, Collection, **options)
+        work = _execute(group, runs_dir, Collection, **options)
         if work is not None:
             _describe(work)
     return folders
 
 
-def _check_objectives(configs: Sequence[PretrainConfig]) -> None:
-    envs.primal_task(configs[0].domain)
-    tasks = envs.domain_tasks(configs[0].domain)
-    for config in configs:
-        if config.task and config.task not in tasks:
-            raise ValueError(f"task must be one of {', '.join(tasks)}, got {config.task!r}")
+def _checked(configs: Any, runs_dir: str | Path) -> tuple[list[Any], list[Path]]:
+    """Return the members of a call and their folders; ValueError if they cannot run."""
+    configs = runs.members(configs)
+    check_tasks(configs)
+    folders = [config.folder(runs_dir) for config in configs]
+    runs.check_folders(folders, configs)
+    return configs, folders
 
 
 def _describe(work: Collection) -> None:
-    """Evaluate online policies and write cards, last for the member with the checkpoint."""
-    precision = work.learner.precision if work.learner else None
-    members = list(zip(work.configs, work.folders, work.episodes, strict=True))
-    for config, folder, episodes in reversed(members):
-        if config.objective == "task":
-            evaluate_online(config, folder)
+    """Evaluate online policies; write cards, last for the member with the checkpoint."""
+    if work.config.task:
+        evaluate_online(work)
+    for folder, episodes in reversed(list(zip(work.folders, work.episodes, strict=True))):
         if episodes:
-            datasets.write_card(folder, precision=precision)
+            datasets.write_card(folder, precision=work.learner and work.learner.precision)
         else:
-            print(
-                f"{folder.name}: no full episode was written in {config.num_steps} steps. The "
-                "partial one is kept in the checkpoint: call with a larger num_steps to continue it"
-            )
-
-
-def is_collected(config: PretrainConfig, folder: Path) -> bool:
-    """Return whether a dataset has all steps of its config."""
-    card = datasets.read_card(folder)
-    return card is not None and card["num_steps"] >= config.num_steps
+            print(f"{folder.name}: no full episode yet, a larger num_steps continues this one")
 
 
 def train_offline(
@@ -118,34 +100,45 @@ def train_offline(
     Return a table of `results.COLUMNS`, one row per evaluation. Raise ValueError (DatasetError for
     the data) before the first update.
     """
-    configs = runs.listed(configs)
-    runs.check_members(configs)
-    check_tasks(configs)
-    folders = [config.folder(runs_dir) for config in configs]
-    runs.check_folders(folders, configs)
-    finished = [last_step(folder) >= configs[0].num_steps for folder in folders]
+    configs, folders = _checked(configs, runs_dir)
+    options = {"checkpoint_minutes": checkpoint_minutes, "progress": progress}
     source = configs[0].source(runs_dir)
-    if source.exists() or not all(finished):  # finished runs do not need their data
-        dataset = _finished_dataset(source)
-        for state in runs.checkpoints(folders):
-            with runs.restoring(folders[0]):
-                check_data(state["data"], identity(dataset))
-        make = partial(Learning, dataset=dataset)
-        options = {"checkpoint_minutes": checkpoint_minutes, "progress": progress}
-        _execute(configs, folders, finished, make, **options)
+    _execute(configs, runs_dir, lambda c, f: Learning(c, f, datasets.load(source)), **options)
     return results.read(*(folder / "results.csv" for folder in folders))
 
 
-def _finished_dataset(folder: Path) -> Dataset:
-    """Return the dataset to learn from; DatasetError if its collection is not finished."""
-    dataset = datasets.load(folder)
-    if dataset.config() is not None and not datasets.is_described(dataset):
-        raise datasets.DatasetError(
-            f"{folder} has no card of all its {dataset.steps} steps: its collection is not "
-            "finished. Finish it, or write the card of the present steps: "
-            f"python -m belib.datasets card {folder}"
-        )
-    return dataset
+def is_finished(config: PretrainConfig | OfflineConfig, folder: Path) -> bool:
+    """Return whether a folder has all steps of a dataset, or the last evaluation of a policy."""
+    if isinstance(config, PretrainConfig):
+        card = datasets.read_card(folder)
+        return card is not None and card["num_steps"] >= config.num_steps
+    file = folder / "results.csv"
+    return file.exists() and bool(results.read(file)["step"].max() >= config.num_steps)
+
+
+def _execute(
+    configs: Sequence[Any],
+    runs_dir: str | Path,
+    make: Callable[[list[Any], list[Path]], AnyWork],
+    **options: Any,
+) -> AnyWork | None:
+    """Run the members that are not finished, and return their work, or None.
+
+    All members of an interrupted run continue together, also the finished members of a run that
+    was killed while it wrote its last tables.
+    """
+    folders = {config.folder(runs_dir): config for config in configs}
+    left = [folder for folder, config in folders.items() if not is_finished(config, folder)]
+    checkpoint = runs.checkpoint_in(left[0]) if left else None
+    names = {folder.name for folder in left} | set(checkpoint["members"] if checkpoint else [])
+    left = {folder: config for folder, config in folders.items() if folder.name in names}
+    if done := [folder.name for folder in folders if folder not in left]:
+        print(f"{len(done)} members finished already: {', '.join(done)}")
+    if not left:
+        return None
+    work = make(list(left.values()), list(left))
+    runs.advance(work, **options)
+    return work
 
 
 def random_like(
@@ -163,41 +156,6 @@ def random_like(
     if len(set(sizes.values())) > 1:
         raise ValueError(f"datasets compared must have equal sizes, got {sizes}")
     return random
-
-
-def last_step(folder: Path) -> int:
-    """Return the update of the last evaluation in a policy's folder, or 0."""
-    file = folder / "results.csv"
-    rows = results.read(file) if file.exists() else pd.DataFrame()
-    return int(rows["step"].max()) if len(rows) else 0
-
-
-def _execute(
-    configs: Sequence[Any],
-    folders: Sequence[Path],
-    finished: Sequence[bool],
-    make: Callable[[list[Any], list[Path]], AnyWork],
-    **options: Any,
-) -> AnyWork | None:
-    """Run the members that are not finished, and return their work, or None.
-
-    All members of an interrupted run continue together, also the finished members of a run that
-    was killed while it wrote its last tables.
-    """
-    left = [folder for folder, done in zip(folders, finished, strict=True) if not done]
-    checkpoint = runs.checkpoint_in(left[0]) if left else None
-    names = {folder.name for folder in left} | set(checkpoint["members"] if checkpoint else [])
-    pairs = [(c, f) for c, f in zip(configs, folders, strict=True) if f.name in names]
-    done = [folder.name for folder in folders if folder.name not in names]
-    if done:
-        steps = f"{configs[0].num_steps} steps in {folders[0].parent}"
-        print(f"{len(done)} members finished already, {steps}: {', '.join(done)}")
-    if not pairs:
-        return None
-    run = runs.Run([config for config, _ in pairs], [folder for _, folder in pairs])
-    work = make(run.configs, run.folders)
-    run.advance(work, **options)
-    return work
 
 
 def train_groups(

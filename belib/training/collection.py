@@ -10,7 +10,7 @@ import pandas as pd
 import torch
 from tqdm.auto import tqdm
 
-from belib import datasets, paths
+from belib import datasets, paths, runs
 from belib.agents import SMM, agent_of
 from belib.agents.ddpg import DDPG
 from belib.config import PretrainConfig
@@ -23,23 +23,27 @@ Arrays = dict[str, np.ndarray]
 
 
 def lockstep(configs: Sequence[PretrainConfig]) -> list[list[PretrainConfig]]:
-    """Return groups of members whose agents are of one class; a group trains together."""
-    groups: dict[type[DDPG] | None, list[PretrainConfig]] = {}
+    """Return groups of members with agents of one class, all or none of which learn a task."""
+    groups: dict[tuple[type[DDPG] | None, bool], list[PretrainConfig]] = {}
     for config in configs:
-        groups.setdefault(agent_of(config.objective), []).append(config)
+        groups.setdefault((agent_of(config.objective), bool(config.task)), []).append(config)
     return list(groups.values())
 
 
-class Collection:
+class Collection(runs.Work):
     """M members in lockstep; `advance` is one environment step of every member.
 
     Args:
-        configs: one a member, equal in all but `PretrainConfig.MEMBER_FIELDS`.
+        configs: one per member, equal in all but `PretrainConfig.MEMBER_FIELDS`.
         folders: the members' dataset folders.
     """
 
+    SAVED = ("step", "learner", "engine", "exploration", "skill_draws", "skills", "physics_errors")
+    SAVED += ("episodes", "history")
+
     def __init__(self, configs: Sequence[PretrainConfig], folders: Sequence[Path]):
         self.configs, self.config, self.folders = configs, configs[0], folders
+        self.name = ", ".join(folder.name for folder in folders)
         config, seeds = self.config, [config.seed for config in configs]
         task, agent = primal_task(config.domain), agent_of(config.objective)
         self.envs = [Environment(task, derive_seed(seed, "environment")) for seed in seeds]
@@ -59,18 +63,15 @@ class Collection:
         self.paid_tasks = [config.task or task for config in configs]
         self.rows: list[list[tuple[np.ndarray, ...]]] = [[] for _ in configs]
         """Rows of the present episodes: obs, action, reward, discount, physics, all rewards."""
-        self.skills = [np.zeros(self.skill_dim, np.float32) for _ in configs]
+        self.skills = torch.zeros(len(configs), self.skill_dim)
         self.step = 0
         self.episodes, self.physics_errors = [0] * len(configs), [0] * len(configs)
         self.history: list[list[dict[str, float]]] = [[] for _ in configs]
         """For every member, one row per episode: returns, and mean metrics of its updates."""
-        self.obs = [self._reset(member) for member in range(len(configs))]
-        """The next observation of every member's agent, (obs_dim,)."""
-
-    @property
-    def name(self) -> str:
-        """The names of the members' datasets."""
-        return ", ".join(folder.name for folder in self.folders)
+        self.obs = [np.zeros(sizes[0], np.float32) for _ in configs]
+        """The next observation (obs_dim + skill_dim,) of every member's agent."""
+        for member in range(len(configs)):
+            self._reset(member)
 
     def advance(self) -> None:
         """Choose actions, update the agent if it is due, step the environments, record.
@@ -97,39 +98,28 @@ class Collection:
         """Step one environment. A physics error ends the episode before this step."""
         try:
             step = self.envs[member].step(action)
+            self._record(member, action, step, self.task_rewards(self.envs[member].physics))
+            ended = step.last
         except PhysicsError as error:
             name = self.folders[member].name
             tqdm.write(f"{name}, step {self.step}: the episode ends here, {error}")
-            step, broken = None, 1
-        else:
-            self._record(member, action, step, self.task_rewards(self.envs[member].physics))
-            broken = 0
-        ended = step is None or step.last
-        self.physics_errors[member] += broken
-        if ended and len(self.rows[member]) > 1:
-            self._write_episode(member)
-        elif broken and self.history[member]:  # counted in the last episode
-            self.history[member][-1]["physics_errors"] += self.physics_errors[member]
-            self.physics_errors[member] = 0
-        self.obs[member] = (
-            self._reset(member) if step is None or step.last else self._seen(member, step.obs)
-        )
+            self.physics_errors[member] += 1
+            ended = True
+        if ended:
+            if len(self.rows[member]) > 1:
+                self._write_episode(member)
+            self._reset(member)
 
-    def _reset(self, member: int) -> np.ndarray:
-        """Start a member's episode, with a skill for SMM; return the agent's observation."""
+    def _reset(self, member: int) -> None:
+        """Start a member's episode, with a skill for SMM."""
         step = self.envs[member].reset()
         if self.skill_dim:
             generator = self.skill_draws.generators[member]
             skill = torch.randint(self.skill_dim, (), generator=generator)
-            self.skills[member] = np.eye(self.skill_dim, dtype=np.float32)[skill]
+            self.skills[member] = torch.eye(self.skill_dim)[skill]
         self.rows[member] = []
         no_action = np.zeros(self.envs[member].action_dim, np.float32)
         self._record(member, no_action, step, np.zeros(len(self.task_rewards.tasks)))
-        return self._seen(member, step.obs)
-
-    def _seen(self, member: int, obs: np.ndarray) -> np.ndarray:
-        """Return the agent's observation (obs_dim,): with its skill, if it has one."""
-        return np.concatenate([obs, self.skills[member]]) if self.skill_dim else obs
 
     def _record(self, member: int, action: np.ndarray, step: TimeStep, rewards: np.ndarray) -> None:
         """Append a row to the episode; at a reset, action and rewards are zeros.
@@ -138,10 +128,16 @@ class Collection:
         """
         reward, discount = np.array([step.reward]), np.array([step.discount])
         self.rows[member].append((step.obs, action, reward, discount, step.physics, rewards))
+        self._see(member)
         if self.config.convention == "corrected":
             paid = rewards[[self.task_rewards.tasks.index(self.paid_tasks[member])]]
-            obs, first = self._seen(member, step.obs), len(self.rows[member]) == 1
-            self.replay.add(member, obs, action, paid, discount, first=first)
+            first = len(self.rows[member]) == 1
+            self.replay.add(member, self.obs[member], action, paid, discount, first=first)
+
+    def _see(self, member: int) -> None:
+        """Set the next observation of a member's agent, with its skill if it has one."""
+        obs = self.rows[member][-1][0]
+        self.obs[member] = np.concatenate([obs, self.skills[member].numpy()])
 
     def _write_episode(self, member: int) -> None:
         """Write the finished episode to disk; append its returns and metrics to the history."""
@@ -162,7 +158,7 @@ class Collection:
         pairs = zip(datasets.DTYPES.items(), columns, strict=True)
         episode = {key: column.astype(dtype) for (key, dtype), column in pairs}
         if self.skill_dim:
-            episode["z"] = np.tile(self.skills[member], (len(rewards), 1))
+            episode["z"] = np.tile(self.skills[member].numpy(), (len(rewards), 1))
         return episode, dict(zip(self.task_rewards.tasks, rewards.T, strict=True))
 
     def _replay(self, member: int, episode: Arrays, reward: np.ndarray) -> None:
@@ -181,60 +177,27 @@ class Collection:
         for folder, rows in zip(self.folders, self.history, strict=True):
             paths.write_text(folder / "metrics.csv", pd.DataFrame(rows).to_csv(index=False))
 
-    def postfix(self) -> dict[str, float]:
-        """Return the latest episode's intrinsic reward and return, averaged over members."""
-        latest = [rows[-1] for rows in self.history if rows]
-        keys = ("intrinsic_reward", f"return_{primal_task(self.config.domain)}")
-        numbers = {key: [row[key] for row in latest if key in row] for key in keys}
-        return {key: round(float(np.mean(v)), 3) for key, v in numbers.items() if v}
-
     def state(self) -> dict[str, Any]:
         """Return the state without finished episodes, which `restore` reads from disk."""
         columns = ([np.array(x) for x in zip(*rows, strict=True)] for rows in self.rows)
-        return {
-            "step": self.step,
-            "learner": self.learner.state_dict() if self.learner else {},
-            "engine": self.engine.state() if self.engine else {},
-            "exploration": self.exploration.state_dict(),
-            "skill_draws": self.skill_draws.state_dict(),
-            "skills": torch.from_numpy(np.array(self.skills)),
-            "physics_errors": self.physics_errors,
-            "envs": [env.state() for env in self.envs],
-            "rows": [[torch.from_numpy(x) for x in member] for member in columns],
-            "episodes": self.episodes,
-            "history": self.history,
-        }
+        rows = [[torch.from_numpy(x) for x in member] for member in columns]
+        return {**super().state(), "envs": [env.state() for env in self.envs], "rows": rows}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from `state()`; the next steps are identical to the bit."""
-        for name in ("step", "episodes", "history", "physics_errors"):
-            setattr(self, name, state[name])
-        if self.learner and self.engine:
-            self.learner.load_state_dict(state["learner"])
-            self.engine.restore(state["engine"])
-        self.exploration.load_state_dict(state["exploration"])
-        self.skill_draws.load_state_dict(state["skill_draws"])
-        self.skills = list(state["skills"].numpy())
+        """Continue from `state()`; the replay memory holds the episodes on disk again."""
+        super().restore(state)
         for member, env in enumerate(self.envs):
             env.restore(state["envs"][member])
-            columns = (list(column.numpy()) for column in state["rows"][member])
+            columns = (column.numpy() for column in state["rows"][member])
             self.rows[member] = list(zip(*columns, strict=True))
-            self.obs[member] = self._seen(member, self.rows[member][-1][0])
-            self._restore_replay(member)
-
-    def _restore_replay(self, member: int) -> None:
-        """Fill the replay memory with the last episodes on disk, and the present one."""
-        count, rows, task = self.episodes[member], 0, self.paid_tasks[member]
-        if count:
-            dataset = datasets.load(self.folders[member])
-            lengths, begin = dataset.lengths, count
-            while begin and rows < self.replay.capacity:
-                begin -= 1
-                rows += lengths[begin] + 1
-            needed = replace(dataset, files=dataset.files[begin:count])
-            paid = datasets.task_rewards(needed, [task])
-            for episode, reward in zip(needed.episodes(), paid, strict=True):
-                self._replay(member, episode, reward)
-        if self.config.convention == "corrected":
-            present, rewards = self._present_episode(member)
-            self._replay(member, present, rewards[task])
+            self._see(member)
+            count, task = self.episodes[member], self.paid_tasks[member]
+            if count:
+                dataset = datasets.load(self.folders[member])
+                dataset = replace(dataset, files=dataset.files[:count])
+                paid = datasets.task_rewards(dataset, [task])
+                for episode, reward in zip(dataset.episodes(), paid, strict=True):
+                    self._replay(member, episode, reward)
+            if self.config.convention == "corrected":
+                episode, rewards = self._present_episode(member)
+                self._replay(member, episode, rewards[task])

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from belib import datasets, paths, results
+from belib import datasets, paths, results, runs
 from belib.actor_critic import Metrics
 from belib.config import OfflineConfig
 from belib.datasets import Dataset, DatasetError
@@ -31,38 +32,41 @@ _LEAST_REWARD = 0.01
 rewards of a sparse task are 0."""
 
 
-class Learning:
+class Learning(runs.Work):
     """M learners (tasks x seeds) of one algorithm on one dataset; `advance` updates each once.
 
     Args:
-        configs: one a member, equal in all but `OfflineConfig.MEMBER_FIELDS`.
+        configs: one per member, equal in all but `OfflineConfig.MEMBER_FIELDS`.
         folders: the members' folders.
         dataset: its transitions are shared; rewards are those of each member's task.
+
+    Raise DatasetError for arrays that do not fit the tasks or that `datasets.validate` rejects.
     """
+
+    SAVED = ("step", "learner", "engine", "data", "returns", "diverged")
 
     def __init__(self, configs: Sequence[OfflineConfig], folders: Sequence[Path], dataset: Dataset):
         self.config, self.configs, self.folders = configs[0], configs, folders
-        self.collected, self.data = dataset.config(), identity(dataset)
-        seeds, tasks = [c.seed for c in configs], [c.task for c in configs]
-        self.evaluator = Evaluator(tasks, seeds, self.config.eval_episodes)
+        self.name = f"{self.config.variant} on {dataset.name}, {len(configs)} members"
+        self.collected, card = dataset.config(), datasets.read_card(dataset.folder) or {}
+        if self.collected is not None and card.get("steps") != dataset.steps:
+            raise DatasetError(
+                f"{dataset.folder} has no card of all its {dataset.steps} steps: finish its "
+                f"collection, or write one: python -m belib.datasets card {dataset.folder}"
+            )
+        self.data = {"name": dataset.name, "steps": dataset.steps, "sha256": card.get("sha256")}
+        """What identifies the dataset; `sha256`, from its card, is that of all arrays."""
+        self.evaluator = Evaluator(configs)
         sizes = (self.evaluator.obs_dim, self.evaluator.action_dim)
-        check_sizes(self.config, dataset, sizes)
-        subset = oldest(dataset, self.config.replay_capacity)
-        replay, self.bound = load_replay(configs, subset, sizes)
+        replay, self.bound = load_replay(configs, dataset, sizes)
         self.learner = LEARNERS[self.config.algorithm](*sizes, configs)
-        draws = Streams(seeds, "replay")
+        draws = Streams([config.seed for config in configs], "replay")
         self.engine = Engine(self.learner, replay, self.config.batch_size, draws)
         self.step = 0
         self.returns: list[list[dict[str, Any]]] = [[] for _ in configs]
         """For every member, one row per evaluation: `results.row` and the update's metrics."""
         self.diverged: list[int | None] = [None] * len(configs)
         """The update at which a member was stopped, or None."""
-        self.revision = paths.git_revision()
-
-    @property
-    def name(self) -> str:
-        """The learner, the dataset and the number of members."""
-        return f"{self.config.variant} on {self.config.dataset}, {len(self.configs)} members"
 
     def advance(self) -> None:
         """Update every member once; evaluate every `eval_every` updates and at the end."""
@@ -97,19 +101,17 @@ class Learning:
                 )
 
     def _evaluate(self, metrics: Metrics) -> None:
-        def policy(obs: torch.Tensor) -> torch.Tensor:
-            return self.learner.act(obs, explore=False)
-
-        returns = self.evaluator(policy, self.step)
-        for member, config in enumerate(self.configs):
-            changes: dict[str, Any] = {"upright": float(self.evaluator.upright[member])}
-            changes["precision"] = self.learner.precision
+        policy, data = (
+            partial(self.learner.act, explore=False),
+            [self.collected] * len(self.configs),
+        )
+        rows = self.evaluator.rows(policy, self.step, data, precision=self.learner.precision)
+        for member, row in enumerate(rows):
             numbers = {key: float(value[member]) for key, value in metrics.items()}
             if self.diverged[member] is not None:
-                changes |= {"status": "diverged", "return": math.nan}
+                row |= {"status": "diverged", "return": math.nan}
                 numbers = dict.fromkeys(numbers, math.nan)
-            facts = (self.collected, self.step, returns[member], self.revision)
-            self.returns[member].append(results.row(config, *facts, **changes) | numbers)
+            self.returns[member].append(row | numbers)
 
     def write_tables(self) -> None:
         """Write each member's `results.csv` and `metrics.csv`, one row per evaluation.
@@ -123,54 +125,15 @@ class Learning:
             paths.write_text(folder / "metrics.csv", metrics.to_csv(index=False))
             results.write(folder / "results.csv", table[list(results.COLUMNS)])
 
-    def postfix(self) -> dict[str, float]:
-        """Return the latest return, averaged over members."""
-        latest = [rows[-1]["return"] for rows in self.returns if rows]
-        latest = [value for value in latest if math.isfinite(value)]
-        return {"return": round(float(np.mean(latest)), 1)} if latest else {}
-
-    def state(self) -> dict[str, Any]:
-        """Return the state without the dataset."""
-        plain = {name: getattr(self, name) for name in ("step", "data", "returns", "diverged")}
-        return {**plain, "learner": self.learner.state_dict(), "engine": self.engine.state()}
-
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from `state()` on the same dataset; updates are identical to the bit."""
-        self.step, self.returns, self.diverged = state["step"], state["returns"], state["diverged"]
-        self.learner.load_state_dict(state["learner"])
-        self.engine.restore(state["engine"])
-
-
-def identity(dataset: Dataset) -> dict[str, Any]:
-    """Return a dataset's name, size, and the hash of all arrays from its card, if any."""
-    card = datasets.read_card(dataset.folder) or {}
-    return {"name": dataset.name, "steps": dataset.steps, "sha256": card.get("sha256")}
-
-
-def check_data(before: dict[str, Any], now: dict[str, Any]) -> None:
-    """Raise DatasetError if the identity of the data has changed."""
-    if before != now:
-        raise DatasetError(
-            f"{now['name']} has changed since policies were learnt from it (it had "
-            f"{before['steps']} steps and has {now['steps']}): choose another runs_dir"
-        )
-
-
-def check_sizes(config: OfflineConfig, dataset: Dataset, sizes: tuple[int, int]) -> None:
-    """Raise DatasetError if a dataset's arrays do not fit the task's environment."""
-    first = next(dataset.episodes())
-    for key, size in zip(("observation", "action"), sizes, strict=True):
-        if first[key].shape[1] != size:
+        """Continue from `state()`; DatasetError if the dataset has changed since."""
+        if state["data"] != self.data:
             raise DatasetError(
-                f"{dataset.files[0]}: {key!r} must have {size} columns for {config.task}, "
-                f"got {first[key].shape[1]}"
+                f"{self.data['name']} has changed since policies were learnt from it (it had "
+                f"{state['data']['steps']} steps and has {self.data['steps']}): choose another "
+                "runs_dir"
             )
-
-
-def oldest(dataset: Dataset, transitions: int) -> Dataset:
-    """Return the first episodes, with at least so many transitions, as in ExORL; or all."""
-    number = np.searchsorted(np.cumsum(dataset.lengths), transitions) + 1
-    return replace(dataset, files=dataset.files[:number])
+        super().restore(state)
 
 
 def load_replay(
@@ -178,16 +141,13 @@ def load_replay(
 ) -> tuple[Replay, float]:
     """Return a memory of the dataset's transitions, shared by all members, and a bound of returns.
 
-    The memory has one reward column per task. The bound is the largest discounted return that the
-    rewards allow. `sizes` are obs_dim and action_dim. Raise DatasetError for episodes and rewards
-    that `datasets.validate` rejects, and if a batch exceeds the dataset.
+    The memory holds the first episodes with at least `replay_capacity` transitions, as in ExORL,
+    and one reward column per task. The bound is the largest discounted return that the rewards
+    allow. `sizes` are obs_dim and action_dim.
     """
     config, tasks = configs[0], sorted({config.task for config in configs})
-    if dataset.steps < config.batch_size:
-        raise DatasetError(
-            f"{dataset.folder} must hold at least batch_size = {config.batch_size} transitions, "
-            f"got {dataset.steps}"
-        )
+    number = np.searchsorted(np.cumsum(dataset.lengths), config.replay_capacity) + 1
+    dataset = replace(dataset, files=dataset.files[:number])
     labels = datasets.task_rewards(dataset, tasks)
     replay = Replay(
         1,
@@ -200,6 +160,9 @@ def load_replay(
     )
     for episode, rewards in zip(dataset.episodes(), labels, strict=True):
         obs, action, discount = (episode[key] for key in ("observation", "action", "discount"))
+        if (size := (obs.shape[1], action.shape[1])) != sizes:
+            rule = f"observations and actions of {sizes} numbers, as {config.task}"
+            raise DatasetError(f"{dataset.folder} must have {rule}, got {size}")
         replay.add(0, obs, action, rewards, discount, first=True)
     largest = max(np.abs(rewards).max() for rewards in labels)
     horizon = 1 / (1 - config.discount) if config.discount < 1 else math.inf

@@ -17,33 +17,32 @@ from test_notebook_parameters import parameters
 from belib.datasets.__main__ import main
 from belib.paths import ROOT
 
-PAGES = {page.name: page.read_text() for page in (ROOT / "README.md", *ROOT.glob("docs/*.md"))}
-README = PAGES["README.md"]
+PAGES = {page.name: page.read_text() for page in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"))}
+README, MAKEFILE = PAGES["README.md"], (ROOT / "Makefile").read_text()
 MINUTES = ("pretrain(", "stable_baselines3", "smallest_ball")
 """What in an example takes its time, or a package that `make test` does without."""
 
 
-def examples():
+def blocks(language):
+    """Every example in a language, with its page."""
     for name, text in PAGES.items():
-        for number, example in enumerate(re.findall(r"```python\n(.*?)```", text, re.DOTALL)):
-            marks = [pytest.mark.slow] if any(word in example for word in MINUTES) else []
-            yield pytest.param(example, id=f"{name}-{number}", marks=marks)
+        for block in re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL):
+            yield name, block
 
 
-def commands():
-    """Every line of a shell block."""
-    for name, text in PAGES.items():
-        for block in re.findall(r"```bash\n(.*?)```", text, re.DOTALL):
-            for line in block.splitlines():
-                yield pytest.param(shlex.split(line, comments=True), id=f"{name}: {line[:50]}")
+EXAMPLES = [
+    pytest.param(example, id=f"{name}-{number}", marks=[pytest.mark.slow] * slow)
+    for number, (name, example) in enumerate(blocks("python"))
+    for slow in [any(word in example for word in MINUTES)]
+]
+COMMANDS = [line for _, block in blocks("bash") for line in block.splitlines()]
 
 
-@pytest.mark.parametrize("example", list(examples()))
+@pytest.mark.parametrize("example", EXAMPLES)
 def test_examples_run_and_print_what_they_say(example, tmp_path):
     if "stable_baselines3" in example:
         pytest.importorskip("stable_baselines3", reason="needs pip install 'belib[compare]'")
-    runs = tmp_path / "runs"
-    example = example.replace("runs/test/readme", str(runs))
+    example = example.replace("runs/test/readme", str(tmp_path / "runs"))
     environment = {**os.environ, "MINARI_DATASETS_PATH": str(tmp_path / "minari")}
     options = {"capture_output": True, "text": True, "cwd": ROOT, "env": environment}
     done = subprocess.run([sys.executable, "-c", example], **options)
@@ -52,34 +51,29 @@ def test_examples_run_and_print_what_they_say(example, tmp_path):
         assert promised in done.stdout
 
 
-@pytest.mark.parametrize("command", list(commands()))
+@pytest.mark.parametrize("command", COMMANDS)
 def test_commands_exist(command, capsys):
     """Make's targets, modules that can be run, notebooks and their parameters."""
-    program, *arguments = command
+    program, *arguments = shlex.split(command, comments=True)
     if program == "make":
-        makefile = (ROOT / "Makefile").read_text()
-        assert re.search(rf"^{arguments[0]}:", makefile, re.MULTILINE)
+        assert re.search(rf"^{arguments[0]}:", MAKEFILE, re.MULTILINE)
     elif program == "python":
-        flag, module, *rest = arguments
-        assert flag == "-m"
+        _, module, *rest = arguments
         package = (ROOT / module.replace(".", "/")).is_dir()
-        runnable = importlib.import_module(f"{module}.__main__" if package else module)
-        assert callable(runnable.main)
+        assert callable(importlib.import_module(f"{module}.__main__" if package else module).main)
         if module == "belib.datasets":
             with pytest.raises(SystemExit):
                 main([rest[0], "--help"])
             told = capsys.readouterr().out
             assert all(word in told for word in rest[1:] if word.startswith("--"))
-    elif program == "mkdir":
-        assert arguments == ["-p", "runs"], "where papermill writes"
-    else:
-        assert program == "papermill"
+    elif program == "papermill":
         notebook, executed, *rest = arguments
         assert executed.startswith("runs/")
-        known = parameters(Path(notebook).stem)
         given = {rest[i + 1] for i, word in enumerate(rest) if word == "-p"}
         given |= {n for i, w in enumerate(rest) if w == "-y" for n in yaml.safe_load(rest[i + 1])}
-        assert set() < given <= set(known)
+        assert set() < given <= set(parameters(Path(notebook).stem))
+    else:
+        assert [program, *arguments] == ["mkdir", "-p", "runs"], "where papermill writes"
 
 
 def test_ci_runs_the_readmes_test_command():
@@ -88,17 +82,19 @@ def test_ci_runs_the_readmes_test_command():
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_files_that_it_names_exist(name):
-    folder = ROOT if name == "README.md" else ROOT / "docs"
+def test_files_and_targets_that_it_names_exist(name):
+    folder = ROOT / "docs" if (ROOT / "docs" / name).exists() else ROOT
     for link in re.findall(r"\]\(([^)#\s]+)\)", PAGES[name]):
         assert link.startswith("https://") or (folder / link).exists(), link
     for path in re.findall(r"`((?:params|results|notebooks|docs)/\w\S*\.\w+)`", PAGES[name]):
         assert (ROOT / path).exists(), path
+    for target in re.findall(r"`make ([\w-]+)`", PAGES[name]):
+        assert re.search(rf"^{target}:", MAKEFILE, re.MULTILINE), target
 
 
 def test_the_readmes_layout_is_the_floors():
     (drawn,) = re.findall(r"## Layout\n.*?```\n(.*?)```", README, re.DOTALL)
     names = [re.findall(r"\w+", line.partition("  ")[0]) for line in drawn.splitlines()]
-    line = {name: -number for number, found in enumerate(names) for name in found}
+    height = {name: -number for number, floor in enumerate(names) for name in floor}
     for lower, upper in pairwise(FLOORS):
-        assert max(line[name] for name in lower) < min(line[name] for name in upper)
+        assert max(height[name] for name in lower) < min(height[name] for name in upper)

@@ -12,7 +12,7 @@ import pytest
 import synthetic
 from test_figures_returns import made_up
 
-from belib import coverage, figures, gather, results, study
+from belib import figures, gather, results, study
 from belib.results import __main__, tables
 
 EDITS = {
@@ -132,52 +132,6 @@ def test_figures_show_the_evaluations_whatever_the_form_of_the_table(name):
 def test_bars_are_of_policies():
     with pytest.raises(ValueError, match=r"row a policy, as results.final .* got several of"):
         figures.returns.returns(made_up())
-
-
-@pytest.fixture
-def measured():
-    names = [f"rnd-{i}-s{seed}" for seed in (0, 1) for i in range(6)]
-    values = np.random.default_rng(0).normal(size=(12, 2))
-    table = pd.DataFrame(values, columns=["shannon", "net"], index=names).assign(seed=[0, 1] * 6)
-    known = {"objective": "rnd", "parameter": np.nan, "scale": "test"}
-    return table.assign(**known).rename_axis("dataset")
-
-
-@pytest.fixture
-def returns(measured):
-    known = {"task": "walker_walk", "algorithm": "td3", "dataset": measured.index}
-    return pd.DataFrame({**known, "return": np.arange(12.0) ** 2 % 7})
-
-
-MEASURED = {
-    "shuffled": lambda t: t.sample(frac=1, random_state=0),
-    "twice": lambda t: pd.concat([t, t]),
-    "a column of names": lambda t: t.reset_index().set_axis([0] * len(t)),
-    "seeds as text": lambda t: t.astype({"seed": str}),
-    "objects": lambda t: t.astype(object),
-}
-
-
-@pytest.mark.parametrize("change", MEASURED.values(), ids=MEASURED)
-def test_correlations_are_over_recipes_and_not_over_rows(change, measured, returns):
-    expected = coverage.rank_correlations(measured, returns)
-    assert expected["recipes"].tolist() == [6, 6]
-    found = coverage.rank_correlations(change(measured), EDITS["index repeats"](returns[::-1]))
-    pd.testing.assert_frame_equal(found, expected)
-    twice = coverage.rank_correlations(measured, pd.concat([returns, returns[:3]]))
-    pd.testing.assert_frame_equal(twice, expected)
-    assert len(figures.coverage.measures(change(measured))) == 2
-
-
-def test_datasets_of_two_domains_have_equal_names_and_are_not_mixed(measured, returns):
-    both = pd.concat([measured, measured.assign(shannon=0.0)])
-    for function in (lambda t: coverage.rank_correlations(t, returns), figures.coverage.measures):
-        with pytest.raises(ValueError, match="one shannon for dataset rnd-0-s0, got"):
-            function(both)
-    with pytest.raises(ValueError, match="one return for task walker_walk, algorithm td3, dataset"):
-        coverage.rank_correlations(measured, pd.concat([returns, returns.assign(**{"return": 9})]))
-    with pytest.raises(ValueError, match="must have the columns return, got task"):
-        coverage.rank_correlations(measured, returns.drop(columns="return"))
 
 
 @pytest.mark.parametrize("kind", ["index repeats", "shuffled", "joined twice", "floats"])

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import qr, solve_triangular
 
-from belib.arrays import real_array, whole_number
+from belib.arrays import real_array
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -21,10 +21,6 @@ Rows = NDArray[np.intp]
 _TOLERANCE = 1e-12  # relative excess of a distance over the radius; rounding is about 1e-15
 _FLAT = 1e-10  # least height / distance of a point outside the support's plane
 _JOINING = 512  # most points that a visit of all points adds
-
-
-class NotConvergedError(ArithmeticError):
-    """The ball needs more than `max_steps` steps; the message bounds its radius."""
 
 
 @dataclass(frozen=True)
@@ -45,61 +41,36 @@ class Ball:
     weights: Array
 
 
-def smallest_ball(
-    points: ArrayLike, *, start: ArrayLike | None = None, max_steps: int | None = None
-) -> Ball:
+def smallest_ball(points: ArrayLike, *, start: ArrayLike | None = None) -> Ball:
     """Return the smallest ball around points (n, d), its radius exact to a relative 1e-12.
 
     Args:
         points: n >= 1, d >= 1; duplicates, and points on one sphere or plane, are fine.
         start: rows to begin with, such as the support of the ball of some of the points.
-        max_steps: most points that may enter the support, 100 (d + 10) by default; usually one to
-            two times as many enter as stay.
 
-    Raise ValueError for points that are not finite or too far apart for floats; NotConvergedError.
+    Raise ValueError for points that are not finite, IndexError for a start without such rows.
 
     >>> ball = smallest_ball([[0, 0], [4, 0], [2, 1], [1, -1]])
     >>> ball.radius, ball.center, ball.support
     (2.0, array([2., 0.]), array([0, 1]))
     """
-    points, x, scale = _normalized(points)
-    n, d = points.shape
+    points = real_array("points", points, ndim=2)
+    x = real_array("points - points[0]", points - points[0])
+    scale = np.abs(x).max() or 1.0
+    x = x / scale
     squares = np.einsum("ij,ij->i", x, x)
-    seen = np.array([squares.argmax()]) if start is None else _rows(start, n)
+    rows = np.arange(len(x))
+    seen = rows[[squares.argmax()]] if start is None else np.unique(rows[np.asarray(start)])
     support, weights = seen[:1], np.ones(1)
-    left = most = 100 * (d + 10) if max_steps is None else whole_number("max_steps", max_steps)
     while True:
-        support, weights, left = _enclose(x, seen, support, weights, left)
+        support, weights = _enclose(x, seen, support, weights)
         joining = _outside(x, squares, seen, support, weights)
-        if left < 0 or len(joining) == 0:
+        if len(joining) == 0:
             break
         seen = np.append(seen, joining)
-    center = weights @ x[support]
-    radius = scale * np.sqrt(_distances(x, center).max())
-    if left < 0:
-        low = scale * np.sqrt(_square(x, support, weights))
-        raise NotConvergedError(
-            f"no smallest ball of {n} points in {d} dimensions in {most} steps: "
-            f"its radius is between {low:.12g} and {radius:.12g}"
-        )
-    order = np.argsort(support)
-    return Ball(scale * center + points[0], float(radius), support[order], weights[order])
-
-
-def _normalized(points: ArrayLike) -> tuple[Array, Array, float]:
-    """Return points, (points - points[0]) / scale, and scale, the largest coordinate."""
-    points = real_array("points", points, finite=False)
-    if points.ndim != 2 or 0 in points.shape:
-        raise ValueError(f"points must have shape (n, d) with n, d >= 1, got {points.shape}")
-    if not np.isfinite(points).all():
-        row = int((~np.isfinite(points)).any(1).argmax())
-        raise ValueError(f"points must be finite, got NaN or inf, first in row {row}")
-    with np.errstate(over="ignore"):
-        x = points - points[0]
-    scale = np.abs(x).max() or 1.0
-    if not np.isfinite(scale):
-        raise ValueError(f"points must be less than 1.8e308 apart, got {np.abs(points).max():.3g}")
-    return points, x / scale, scale
+    center, order = weights @ x[support], np.argsort(support)
+    radius = float(scale * np.sqrt(_distances(x, center).max()))
+    return Ball(scale * center + points[0], radius, support[order], weights[order])
 
 
 def _outside(x: Array, squares: Array, seen: Rows, support: Rows, weights: Array) -> Rows:
@@ -114,27 +85,17 @@ def _outside(x: Array, squares: Array, seen: Rows, support: Rows, weights: Array
     return joining
 
 
-def _rows(start: ArrayLike, n: int) -> Rows:
-    rows = np.unique(np.asarray(start))
-    if rows.dtype.kind not in "iu" or rows[0] < 0 or rows[-1] >= n:
-        raise ValueError(f"start must be rows from 0 to {n - 1}, got {start}")
-    return rows.astype(np.intp)
-
-
-def _enclose(
-    x: Array, seen: Rows, support: Rows, weights: Array, left: int
-) -> tuple[Rows, Array, int]:
+def _enclose(x: Array, seen: Rows, support: Rows, weights: Array) -> tuple[Rows, Array]:
     """Let the farthest point seen enter the support until its ball holds all points seen."""
     near = x[seen]
-    while left >= 0:
+    for _ in range(100 * (x.shape[1] + 10)):  # usually one to two times as many enter as stay
         squares = _distances(near, weights @ x[support])
         farthest = int(squares.argmax())
-        square = _square(x, support, weights)
-        if squares[farthest] <= (1 + _TOLERANCE) ** 2 * square or seen[farthest] in support:
-            break
+        limit = (1 + _TOLERANCE) ** 2 * _square(x, support, weights)
+        if squares[farthest] <= limit or seen[farthest] in support:
+            return support, weights
         support, weights = _enter(x, support, weights, int(seen[farthest]))
-        left -= 1
-    return support, weights, left
+    raise ArithmeticError(f"no smallest ball of {len(x)} points: rounding errors go in circles")
 
 
 def _enter(x: Array, support: Rows, weights: Array, row: int) -> tuple[Rows, Array]:

@@ -7,7 +7,6 @@ All but `radius_none` use robustly scaled features (`states.scale`):
   the unit of volume is chosen so that nearly all densities are at most 1. NaN if a feature is
   constant, or float64 overflows. In many dimensions estimates are too high, more so for fewer
   states: compare equal sizes. Below order 1 the most isolated states dominate.
-- `dimension`: see `intrinsic_dimension`. States near in time lie on a trajectory, of dimension 1.
 - `net`: share of cells of equal width that the dataset visits. Cells cover the states of all
   datasets; a cell with one outlier counts as much as any other.
 - `recall`: share of joint states with a state of the dataset within r. Joint states are held out,
@@ -22,7 +21,6 @@ agent. Radii have none: extremes cannot be resampled.
 """
 
 import math
-import re
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -33,11 +31,11 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from belib import estimators, paths, results
-from belib.arrays import check_positive, real_array, whole_number
+from belib.arrays import check_positive
 from belib.coverage.ball import smallest_ball
-from belib.coverage.states import Array, Integers, States, scale
+from belib.coverage.states import SCALINGS, Array, States, draw_steps, read_states, scale
+from belib.datasets import Dataset
 from belib.knn import knn_distances
-from belib.results import tables
 from belib.statistics import rank_correlation
 from belib.streams import derive_seed
 
@@ -45,7 +43,6 @@ MEASURES = {
     "shannon": "Shannon entropy",
     "renyi": "Rényi entropy",
     "behavioral": "log behavioral entropy",
-    "dimension": "intrinsic dimension",
     "net": "cells of equal width",
     "recall": "joint states within r",
     "from_random": "distance to random",
@@ -54,75 +51,85 @@ MEASURES = {
 }
 """Columns of `measures`, and their labels."""
 
-FEWEST_POINTS = 100  # per dataset: a quarter are joint states, halves of the rest need neighbours
 FEWEST_EPISODES = 6  # for a standard error: six have 20 halves
 FEWEST_RECIPES = 5  # for a rank correlation
 JOINT_STATES = 5_000  # at most a quarter of a dataset's
 CELLS = 1_000  # of the net, at most a quarter of the smallest dataset's states
-_NEIGHBOURS = 10  # of a state, for the intrinsic dimension
+INCREMENTS = 10  # of the volumetric coverage
+SHARE = 0.2  # of the steps of an increment
+_K = 5  # neighbours
 
 Mask = NDArray[np.bool_]
 
 
 def measures(
-    states: States,
-    *,
-    k: int = 5,
-    alpha: float = 0.5,
-    q: float = 0.5,
-    halves: int = 30,
-    seed: int = 0,
+    states: States, *, alpha: float = 0.5, q: float = 0.5, halves: int = 30, seed: int = 0
 ) -> pd.DataFrame:
     """Return `MEASURES` and standard errors (see this module), one row per dataset.
 
     Args:
         halves: number of random halves of the episodes, for standard errors.
 
-    Raise ValueError if a dataset has fewer than `FEWEST_POINTS` states, or too few differ.
+    Raise ValueError if a dataset has too few states, or too few differ.
     """
     check_positive("alpha", alpha)
-    check_positive("q", q)
-    whole_number("k", k, least=1)
-    whole_number("halves", halves)
-    joint, table = _Joint(states, k, alpha, q, seed), {}
-    for name in states.names:
-        selected = states.of(name)
-        episode = states.rows.loc[selected, "episode"].to_numpy()
-        episodes = np.unique(episode)
-        draws = random_halves(len(episodes), halves, derive_seed(seed, "halves", name))
-        subsets = [
-            np.isin(episode, episodes),
-            *(np.isin(episode, episodes[half]) for half in draws),
-        ]
-        row: dict[str, float] = {"points": len(episode), "episodes": len(episodes)}
-        for measure, (value, *of_halves) in joint.values(selected, np.array(subsets)).items():
-            error = standard_error(of_halves, len(episodes))
-            row |= {measure: value, f"{measure}_se": error}
-        row["radius_none"] = smallest_ball(states.features[selected]).radius
-        row["radius_robust"] = smallest_ball(joint.features[selected]).radius
-        table[name] = row
-    described = states.rows.drop_duplicates("dataset").set_index("dataset")
-    described = described.filter(["objective", "parameter", "variant", "seed", "scale"])
-    return described.join(pd.DataFrame.from_dict(table, orient="index"))
+    features, origins, table = scale(states.features, "robust"), states.origins, {}
+    joint, r, volume = _joint_states(features, states, seed)
+    cell = net(features, min(CELLS, states.rows["dataset"].value_counts().min() // 4))
+    reference = "".join(origins.index[origins["objective"] == "random"][:1])
+    for name in origins.index:
+        mine = states.of(name)
+        x, episode = features[mine], states.rows.loc[mine, "episode"].to_numpy()
+        kept = random_halves(episode, halves, derive_seed(seed, "halves", name))
+        values = pd.DataFrame([_entropies(x[mask], alpha, q, volume) for mask in kept])
+        values["net"] = [len(np.unique(cell[mine][mask])) / (cell.max() + 1) for mask in kept]
+        near = [cdist([y], x)[0] <= r for y in features[joint]]
+        reached = (kept & ~joint[mine]).astype(np.float32) @ np.transpose(near) > 0
+        values["recall"] = reached.mean(1)
+        if reference:
+            other = features[states.of(reference)]
+            values["from_random"] = _energy_distances(x, kept, other) * (name != reference)
+        episodes = len(np.unique(episode))
+        correction = math.sqrt(episodes // 2 / -(-episodes // 2))  # drawn without replacement
+        errors = values[1:].std(skipna=False) * correction
+        row = {"points": len(x), "episodes": episodes, **values.iloc[0], **errors.add_suffix("_se")}
+        row["radius_none"] = smallest_ball(states.features[mine]).radius
+        table[name] = row | {"radius_robust": smallest_ball(x).radius}
+    return origins.join(pd.DataFrame.from_dict(table, orient="index"))
 
 
-def intrinsic_dimension(points: Array, *, k: int = _NEIGHBOURS) -> float:
-    """Return the maximum-likelihood dimension of points (n, d) (Levina and Bickel 2004).
+def _joint_states(features: Array, states: States, seed: int) -> tuple[Mask, float, float]:
+    """Return which states (n,) are joint ones, r, and a unit of volume.
 
-    It is the inverse of the mean of log(T_k / T_j) over points and j < k, with the distances
-    T_1 <= ... <= T_k to neighbours (MacKay and Ghahramani 2005); inf if all are equal. Equal points
-    count once. Raise ValueError unless 2 <= k < number of distinct points.
+    In this unit nearly all densities are at most 1.
     """
-    distinct = np.unique(real_array("points", points, ndim=2), axis=0)
-    if not 2 <= whole_number("k", k) < len(distinct):
-        rule = f"at least 2 and below the {len(distinct)} distinct points"
-        raise ValueError(f"k must be {rule}, got {k}")
-    distances = knn_distances(distinct, k=k)
-    mean = np.log(distances[:, -1:] / distances[:, :-1]).mean()
-    return float(1 / mean) if mean > 0 else math.inf
+    counts, joint = states.rows["dataset"].value_counts(), np.zeros(len(features), dtype=bool)
+    size = min(JOINT_STATES // len(counts), counts.min() // 4)
+    for name in counts.index:
+        random = np.random.default_rng(derive_seed(seed, "reference", name))
+        joint[random.choice(np.flatnonzero(states.of(name)), size, replace=False)] = True
+    points = features[joint]
+    r = np.median(knn_distances(points, k=_K)[:, -1])
+    points = points[:, np.ptp(points, axis=0) > 0]  # a constant feature has no density
+    log_f = estimators.knn_density(points, k=_K, log=True, duplicates="drop")
+    # a dataset's density is at most the joint one times the number of datasets
+    return joint, float(r), math.exp(-np.quantile(log_f, 0.99)) / len(counts)
 
 
-def net(points: Array, size: int) -> Integers:
+def _entropies(points: Array, alpha: float, q: float, volume: float) -> dict[str, float]:
+    """Return entropies of the distinct points, NaN for too few or no density."""
+    values: dict[str, float] = dict.fromkeys(("shannon", "renyi", "behavioral"), math.nan)
+    points, options = np.unique(points, axis=0), {"k": _K, "reference_volume": volume}
+    if len(points) > _K and (np.ptp(points, axis=0) > 0).all():
+        values["shannon"] = estimators.shannon_entropy_knn(points, **options).value
+        values["renyi"] = estimators.renyi_entropy_knn(points, q=q, **options).value
+        with suppress(ValueError):  # overflow of float64, or the logarithm of 0
+            entropy = estimators.behavioral_entropy_knn(points, alpha=alpha, **options)
+            values["behavioral"] = math.log(entropy.value)
+    return values
+
+
+def net(points: Array, size: int) -> NDArray[np.intp]:
     """Return the cell (n,) of each point, of at most `size` cells of about equal width.
 
     Farthest-point traversal (Gonzalez 1985): a new centre is the point farthest from all centres,
@@ -140,76 +147,16 @@ def net(points: Array, size: int) -> Integers:
     return cell
 
 
-def random_halves(episodes: int, count: int, seed: int) -> Mask:
-    """Return `count` random halves, (count, episodes); none below `FEWEST_EPISODES`."""
-    if episodes < FEWEST_EPISODES:
-        return np.zeros((0, episodes), dtype=bool)
-    random = np.random.default_rng(seed)
-    order = random.permuted(np.tile(np.arange(episodes), (count, 1)), axis=1)
-    return order < episodes // 2
+def random_halves(episode: NDArray, count: int, seed: int) -> Mask:
+    """Return which states (n,) are in all episodes, then in random halves of them, (1 + count, n).
 
-
-def standard_error(values: Sequence[float], episodes: int) -> float:
-    """Return the standard error of a measure from its values on halves of the episodes."""
-    half = episodes // 2
-    correction = np.sqrt(half / (episodes - half))  # drawn without replacement
-    return float(np.std(values, ddof=1) * correction) if len(values) > 1 else math.nan
-
-
-class _Joint:
-    """The yardstick of all datasets: joint states, their r and unit of volume, a net."""
-
-    def __init__(self, states: States, k: int, alpha: float, q: float, seed: int):
-        smallest = states.rows["dataset"].value_counts().min()
-        if smallest < FEWEST_POINTS:
-            rule = f"each dataset must have {FEWEST_POINTS} points or more"
-            raise ValueError(f"{rule}, got {smallest}")
-        self.k, self.alpha, self.q = k, alpha, q
-        self.features = scale(states.features, "robust")
-        self.cell = net(self.features, min(CELLS, smallest // 4))
-        self.held_out = np.zeros(len(states.rows), dtype=bool)
-        size = min(JOINT_STATES // len(states.names), smallest // 4)
-        for name in states.names:
-            random = np.random.default_rng(derive_seed(seed, "reference", name))
-            selected = np.flatnonzero(states.of(name))
-            self.held_out[random.choice(selected, size, replace=False)] = True
-        joint = self.features[self.held_out]
-        varying = joint[:, np.ptp(joint, axis=0) > 0]  # a constant feature has no density
-        log_f = estimators.knn_density(varying, k=k, log=True, duplicates="drop")
-        # a dataset's density is at most the joint one times the number of datasets
-        self.volume = math.exp(-np.quantile(log_f, 0.99)) / len(states.names)
-        self.r = np.median(knn_distances(joint, k=k)[:, -1])
-        random_names = states.rows.loc[states.rows["objective"] == "random", "dataset"]
-        self.random = self.features[states.of("".join(random_names.head(1)))]
-
-    def values(self, selected: Mask, subsets: Mask) -> dict[str, list[float]]:
-        """Return the measures of subsets (s, n) of a dataset's n states."""
-        x, cell, held_out = self.features[selected], self.cell[selected], self.held_out[selected]
-        rows = [self._of_points(np.unique(x[kept], axis=0)) for kept in subsets]
-        values = {name: [row[name] for row in rows] for name in rows[0]}
-        values["net"] = [len(np.unique(cell[kept])) / (self.cell.max() + 1) for kept in subsets]
-        near = [cdist([y], x)[0] <= self.r for y in self.features[self.held_out]]
-        reached = (subsets & ~held_out).astype(np.float32) @ np.transpose(near) > 0
-        values["recall"] = reached.mean(1).tolist()
-        if np.array_equal(x, self.random):
-            values["from_random"] = [0.0]  # no error of a distance to itself
-        elif len(self.random):
-            values["from_random"] = _energy_distances(x, subsets, self.random).tolist()
-        return values
-
-    def _of_points(self, points: Array) -> dict[str, float]:
-        """Return entropies and dimension of distinct points, NaN for too few or no density."""
-        values = {name: math.nan for name in ("shannon", "renyi", "behavioral", "dimension")}
-        if len(points) > _NEIGHBOURS:
-            values["dimension"] = intrinsic_dimension(points)
-        if len(points) > self.k and (np.ptp(points, axis=0) > 0).all():
-            options = {"k": self.k, "reference_volume": self.volume}
-            values["shannon"] = estimators.shannon_entropy_knn(points, **options).value
-            values["renyi"] = estimators.renyi_entropy_knn(points, q=self.q, **options).value
-            with suppress(ValueError):  # overflow of float64, or the logarithm of 0
-                entropy = estimators.behavioral_entropy_knn(points, alpha=self.alpha, **options)
-                values["behavioral"] = math.log(entropy.value)
-        return values
+    Fewer than `FEWEST_EPISODES` have no halves.
+    """
+    episodes, index = np.unique(episode, return_inverse=True)
+    count = count if len(episodes) >= FEWEST_EPISODES else 0
+    order = np.tile(np.arange(len(episodes)), (count, 1))
+    half = np.random.default_rng(seed).permuted(order, axis=1) < len(episodes) // 2
+    return np.vstack([np.ones(len(index), dtype=bool), half[:, index]])
 
 
 def _energy_distances(x: Array, subsets: Mask, other: Array) -> Array:
@@ -221,6 +168,39 @@ def _energy_distances(x: Array, subsets: Mask, other: Array) -> Array:
     return np.sqrt(np.maximum(2 * between - within - among, 0))
 
 
+def volumetric_coverage(datasets: Sequence[Dataset], *, seed: int = 0) -> pd.DataFrame:
+    """Return the radius of the smallest ball around the states so far (paper, appendix).
+
+    A fifth of the states of each tenth of the steps is drawn. For 500,000 steps these are the
+    paper's 10,000 states of every 50,000 steps. They accumulate, and the paper divides by the
+    largest radius of all datasets. It names no scaling, so it very likely used raw observations,
+    "none", where one fast sensor can decide the radius.
+
+    The table has one row per scaling, dataset and increment: the dataset's origin, `scaling`,
+    `step`, `points`, `radius`, `leading_share` (the largest share of the squared radius due to one
+    feature), and `coverage` (radius / largest radius of this scaling; NaN if that is 0).
+    """
+    ends = [np.linspace(0, data.steps, INCREMENTS + 1).round().astype(int) for data in datasets]
+    sizes = [np.maximum(1, (np.diff(end) * SHARE).round().astype(int)) for end in ends]
+    drawn = zip(datasets, ends, sizes, strict=True)
+    states = read_states(datasets, [draw_steps(*parts, seed) for parts in drawn])
+    rows = []
+    for scaling in SCALINGS:
+        features = scale(states.features, scaling)
+        for dataset, end, size in zip(datasets, ends, sizes, strict=True):
+            points, support = features[states.of(dataset.name)], None
+            for step, count in zip(end[1:], size.cumsum(), strict=True):
+                ball = smallest_ball(points[:count], start=support)  # the last support saves steps
+                support = ball.support
+                parts = ball.weights @ np.square(points[support] - ball.center)  # by feature
+                row = {"dataset": dataset.name, "points": count, "radius": ball.radius}
+                row |= {"leading_share": parts.max() / (parts.sum() or 1.0), "scaling": scaling}
+                rows.append(row | {"step": step})
+    table = states.origins.merge(pd.DataFrame(rows), how="right", on="dataset")
+    largest = table.groupby("scaling")["radius"].transform("max")
+    return table.assign(coverage=table["radius"] / largest)
+
+
 def offline_returns(runs_dir: str | Path, domain: str) -> pd.DataFrame:
     """Return the mean final return of each `task`, `algorithm` and `dataset` over learner seeds.
 
@@ -228,26 +208,11 @@ def offline_returns(runs_dir: str | Path, domain: str) -> pd.DataFrame:
     scales.
     """
     keys = ["task", "algorithm", "dataset"]
-    folder = paths.resolve(runs_dir) / "offline" / domain
-    if not any(folder.glob("**/results.csv")):
-        return pd.DataFrame(columns=[*keys, "return"])
-    table = results.collect(runs_dir)
-    learnt = table[(table["domain"] == domain) & ~table["algorithm"].isin(results.BASELINES)]
-    if learnt.empty:
-        return pd.DataFrame(columns=[*keys, "return"])
-    return results.final(learnt).groupby(keys)["return"].mean().reset_index()
-
-
-def by_dataset(measured: pd.DataFrame) -> pd.DataFrame:
-    """Return a checked table of `measures` of one domain, indexed by dataset and sorted.
-
-    Raise ValueError if a dataset has several rows, such as those of two domains or sizes.
-    """
-    if "dataset" not in measured:
-        measured = measured.rename_axis("dataset").reset_index()
-    columns = [name for name in MEASURES if name in measured]
-    table = tables.checked(measured, names=["dataset"], numbers=columns)
-    return tables.once(table, ["dataset"], columns).set_index("dataset").sort_index()
+    files = sorted((paths.resolve(runs_dir) / "offline" / domain).glob("**/results.csv"))
+    table = results.read(*files) if files else pd.DataFrame(columns=[*keys, "return"])
+    learnt = table[~table["algorithm"].isin(results.BASELINES)]
+    learnt = learnt if learnt.empty else results.final(learnt)
+    return learnt.groupby(keys)["return"].mean().reset_index()
 
 
 def rank_correlations(measured: pd.DataFrame, returns: pd.DataFrame) -> pd.DataFrame:
@@ -259,21 +224,18 @@ def rank_correlations(measured: pd.DataFrame, returns: pd.DataFrame) -> pd.DataF
     Even 17 recipes leave intervals about 1 wide, and the largest of many rho is large by chance:
     treat it as a hint, to be confirmed on another domain.
 
-    Args:
-        measured: from `measures`.
-        returns: from `offline_returns`.
+    The tables come from `measures` and `offline_returns`. Raise pandas.errors.MergeError if a
+    dataset has several rows, such as those of two domains.
     """
-    keys, rows, measured = ["task", "algorithm", "dataset"], [], by_dataset(measured)
-    returns = tables.checked(returns, names=keys, numbers=["return"], empty=True)
-    returns = tables.once(returns, keys, ["return"]).sort_values(keys)
-    for (task, algorithm), group in returns.groupby(["task", "algorithm"]):
-        joined = measured.join(group.set_index("dataset")["return"], how="inner")
-        recipes = [re.sub(r"-s\d+$", "", name) for name in joined.index]
-        means = joined.groupby(recipes).mean(numeric_only=True)
-        for measure in (name for name in MEASURES if name in means):
+    rows = []
+    for key, group in returns.groupby(["task", "algorithm"]):
+        joined = group.merge(measured, on="dataset", validate="one_to_one")
+        recipe = joined["dataset"].str.replace(r"-s\d+$", "", regex=True)
+        means = joined.groupby(recipe).mean(numeric_only=True)
+        for measure in [name for name in MEASURES if name in means]:
             pair = means[[measure, "return"]].dropna()
             if len(pair) >= FEWEST_RECIPES and (pair.nunique() > 1).all():
                 rho = rank_correlation(*pair.to_numpy(dtype=float).T)
-                rows.append((task, algorithm, measure, len(pair), rho.value, rho.low, rho.high))
+                rows.append((*key, measure, len(pair), rho.value, rho.low, rho.high))
     columns = ["task", "algorithm", "measure", "recipes", "rho", "low", "high"]
     return pd.DataFrame(rows, columns=columns)

@@ -6,12 +6,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import seaborn as sns
-from matplotlib.ticker import MaxNLocator, StrMethodFormatter
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 
 from belib.coverage import MEASURES, Embedding
-from belib.coverage.measures import by_dataset
 from belib.figures import style
-from belib.results.tables import checked, once
+from belib.results.tables import once
 
 _COLUMNS = 4  # panels a row
 _SCALINGS = {"none": "raw observations", "robust": "robustly scaled"}
@@ -24,8 +24,8 @@ def maps(embedding: Embedding) -> np.ndarray:
     """
     axes, rows = _panels(embedding)
     for ax, row in zip(axes, rows.itertuples(), strict=True):
-        points, color = embedding[row.dataset], style.objective_color(row.objective, row.parameter)
-        ax.scatter(points["x"], points["y"], s=_size(points), color=color, linewidths=0)
+        points = embedding.points[embedding.points["dataset"] == row.dataset]
+        _dots(ax, points, color=style.objective_color(row.objective, row.parameter))
     return axes
 
 
@@ -36,10 +36,9 @@ def time_maps(embedding: Embedding, *, episodes: int = 3) -> np.ndarray:
     """
     (axes, rows), colors = _panels(embedding), plt.get_cmap("viridis_r")
     for ax, name in zip(axes, rows["dataset"], strict=True):
-        points = embedding[name].sort_values("step")
+        points = embedding.points[embedding.points["dataset"] == name]
         share = points["step"] / points["step"].max()
-        shades = {"c": share, "cmap": colors, "vmin": 0, "vmax": 1, "linewidths": 0}
-        ax.scatter(points["x"], points["y"], s=_size(points), **shades)
+        _dots(ax, points, c=share, cmap=colors, vmin=0, vmax=1)
         numbers = points["episode"].unique()
         for number in numbers[np.linspace(0, len(numbers) - 1, episodes).round().astype(int)]:
             path = points[points["episode"] == number]
@@ -55,41 +54,33 @@ def volumetric(table: pd.DataFrame) -> np.ndarray:
 
     The table comes from `coverage.volumetric_coverage`.
     """
-    keys = ["dataset", "scaling", "step"]
-    described = ["objective", "parameter", "seed"]
-    table = checked(table, names=keys[:2], numbers=["step", "coverage"], others=described)
-    table = once(table, keys, ["coverage"])
-    table["label"] = table["dataset"].map(style.labelled(table).set_index("dataset")["label"])
-    scalings = sorted(table["scaling"].unique())
-    size = (6 * len(scalings) + 3, 5)
-    _, axes = plt.subplots(1, len(scalings), figsize=size, sharey=True, squeeze=False)
+    labels = style.labelled(table).set_index("dataset")["label"]
+    table = table.assign(label=table["dataset"].map(labels))
+    _, axes = plt.subplots(1, len(_SCALINGS), figsize=(15, 5), sharey=True)
     drawn = {"x": "step", "y": "coverage", "estimator": None}
     drawn |= style.of(table, "label", lines=True)
-    for ax, scaling in zip(axes[0], scalings, strict=True):
+    for ax, (scaling, title) in zip(axes, _SCALINGS.items(), strict=True):
         sns.lineplot(table[table["scaling"] == scaling], ax=ax, **drawn)
-        ax.set(xlabel="environment steps T", title=_SCALINGS[scaling], ylim=(0, 1.05))
-        ax.set_ylabel("radius / largest radius")
+        ax.set(xlabel="environment steps T", ylabel="radius / largest radius", title=title)
+        ax.set_ylim(0, 1.05)
         ax.xaxis.set_major_locator(MaxNLocator(4))
-        ax.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-    return style.legend(axes[0], ncols=1 + len(drawn["hue_order"]) // 10)
+        ax.xaxis.set_major_formatter("{x:,.0f}")
+    return style.legend(axes, ncols=1 + len(labels) // 10)
 
 
 def measures(measured: pd.DataFrame) -> np.ndarray:
     """Plot one panel per measure and one dot per dataset, with bars of 1.96 standard errors.
 
-    The table comes from `coverage.measures`.
+    The table comes from `coverage.measures`. Raise ValueError if a dataset has two values.
     """
-    measured = by_dataset(measured)
     names = [name for name in MEASURES if name in measured]
-    rows = style.labelled(measured.reset_index())[::-1]
-    size = (15, -(-len(names) // _COLUMNS) * (1.6 + 0.36 * len(rows)))
-    axes = _grid(len(names), size, sharey=True)
+    rows = style.labelled(once(measured.reset_index(), ["dataset"], names))[::-1]
+    axes = _grid(len(names), 3.75, 1.6 + 0.36 * len(rows), sharey=True)
     for ax, measure in zip(axes, names, strict=True):
         for label, row in rows.iterrows():
-            error = 1.96 * row.get(f"{measure}_se", np.nan)
-            color = style.objective_color(row["objective"], row["parameter"])
-            drawn = {"color": color, "fmt": style.look(row["objective"]).marker, "markersize": 10}
-            ax.errorbar(row[measure], label, xerr=None if np.isnan(error) else error, **drawn)
+            look = {"fmt": style.look(row["objective"]).marker, "markersize": 10}
+            look["color"] = style.objective_color(row["objective"], row["parameter"])
+            ax.errorbar(row[measure], label, xerr=1.96 * row.get(f"{measure}_se", np.nan), **look)
         ax.set_title(MEASURES[measure], fontsize="medium")
         ax.grid(axis="x")
         ax.xaxis.set_major_locator(MaxNLocator(3))
@@ -99,26 +90,26 @@ def measures(measured: pd.DataFrame) -> np.ndarray:
 
 def _panels(embedding: Embedding) -> tuple[np.ndarray, pd.DataFrame]:
     """Return one Axes per dataset with all points in grey, and the `labelled` datasets."""
-    points, rows = embedding.points, style.labelled(embedding.points)
-    columns, lines = min(_COLUMNS, len(rows)), -(-len(rows) // _COLUMNS)
-    axes = _grid(len(rows), (3.7 * columns, 3.7 * lines), sharex=True, sharey=True)
-    for ax, label in zip(axes, rows["label"], strict=True):
-        ax.scatter(points["x"], points["y"], s=2 * _size(points), color="0.86", linewidths=0)
-        ax.set(xticks=[], yticks=[], title=label)  # maps have no units
-        ax.grid(False)
-        ax.spines[:].set_visible(False)
+    rows = style.labelled(embedding.points)
+    axes = _grid(len(rows), 3.7, 3.7, sharex=True, sharey=True)
+    for ax, label in zip(axes, rows.index, strict=True):
+        _dots(ax, embedding.points, color="0.86")
+        ax.set_axis_off()  # maps have no units
+        ax.set_title(label)
     return axes, rows
 
 
-def _grid(count: int, size: tuple[float, float], **shared: Any) -> np.ndarray:
-    """Return `count` Axes in rows of four."""
+def _grid(count: int, width: float, height: float, **shared: Any) -> np.ndarray:
+    """Return `count` Axes of a width and height in rows of four."""
     columns, lines = min(_COLUMNS, count), -(-count // _COLUMNS)
+    size = (width * columns, height * lines)
     _, axes = plt.subplots(lines, columns, figsize=size, squeeze=False, **shared)
     for ax in axes.flat[count:]:
         ax.remove()
     return axes.flatten()[:count]
 
 
-def _size(points: pd.DataFrame) -> float:
-    """Return the area of a dot, smaller for more points."""
-    return float(np.clip(4000 / len(points), 1.5, 14))
+def _dots(ax: Axes, points: pd.DataFrame, **colors: Any) -> None:
+    """Plot points, smaller ones for more."""
+    size = np.clip(4000 / len(points), 1.5, 14)
+    ax.scatter(points["x"], points["y"], s=size, linewidths=0, **colors)

@@ -4,6 +4,7 @@ import functools
 import os
 import sys
 import warnings
+from collections import ChainMap
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -27,22 +28,19 @@ PhysicsError = control.PhysicsError
 PRIMAL_TASKS = {"walker": "walker_stand", "quadruped": "quadruped_walk"}
 """The task whose reward is in the episode files, as in URLB. Other domains use their first."""
 
-DOMAINS: dict[str, Mapping[str, Callable[..., Any]]] = {
-    domain: getattr(suite, domain).SUITE for domain in suite.TASKS_BY_DOMAIN
-}
-"""Functions that make the environments, by domain and task. `register` adds to them."""
+_SUITE = {domain: getattr(suite, domain).SUITE for domain in suite.TASKS_BY_DOMAIN}
+DOMAINS: ChainMap[str, Mapping[str, Callable[..., Any]]] = ChainMap({}, _SUITE)
+"""Functions that make the environments, by domain and task; first those of `register`."""
 
+# all that determines the rest of a simulation, including the solver's warm start
 _FULL_STATE = mujoco.mjtState.mjSTATE_INTEGRATION
-"""All that determines the rest of a simulation, including the solver's warm start."""
-
+# the state in an episode file: dm_control's `physics.get_state()`
 _PHYSICS = mujoco.mjtState.mjSTATE_QPOS | mujoco.mjtState.mjSTATE_QVEL | mujoco.mjtState.mjSTATE_ACT
-"""The state in an episode file: dm_control's `physics.get_state()`."""
-
+# stages of a simulation step that rewards need: positions, velocities and their sensors
 _STAGES = (
     *(mujoco.mj_kinematics, mujoco.mj_comPos, mujoco.mj_camlight, mujoco.mj_tendon),
     *(mujoco.mj_transmission, mujoco.mj_sensorPos, mujoco.mj_fwdVelocity, mujoco.mj_sensorVel),
 )
-"""Stages of a simulation step that rewards need: positions, velocities and their sensors."""
 
 
 class TimeStep(NamedTuple):
@@ -60,7 +58,7 @@ class TimeStep(NamedTuple):
 
 
 def register(domain: str, tasks: Mapping[str, Callable[..., Any]]) -> None:
-    """Add a domain to this process.
+    """Add a domain to this process; worker processes do not have it.
 
     Args:
         domain: the name of datasets' folders and, before `_`, of its tasks.
@@ -77,11 +75,6 @@ def register(domain: str, tasks: Mapping[str, Callable[..., Any]]) -> None:
     if taken:
         raise ValueError(f"names of domain and tasks must be new, got {', '.join(taken)}")
     DOMAINS[domain] = dict(tasks)
-
-
-def is_registered(domain: str) -> bool:
-    """Return whether `register` added the domain, which worker processes do not know."""
-    return domain not in suite.TASKS_BY_DOMAIN
 
 
 def _tasks() -> dict[str, tuple[str, str]]:

@@ -167,8 +167,7 @@ def train_groups(
     in which members of one group cannot.
     """
     # workers do not have the objectives and domains that this process registered
-    added = OBJECTIVES.maps[0] or any(envs.is_registered(c.domain) for g in groups for c in g)
-    alone = added or machine.device().type == "cuda"
+    alone = OBJECTIVES.maps[0] or envs.DOMAINS.maps[0] or machine.device().type == "cuda"
     processes = 1 if alone else min(len(groups), os.cpu_count() or 1)
     context = multiprocessing.get_context("spawn")
     threads = (max(1, torch.get_num_threads() // processes),)

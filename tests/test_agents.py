@@ -5,7 +5,6 @@ import math
 
 import pytest
 import torch
-from test_offline import assert_one_learns_as_alone, assert_restored_continues
 
 from belib.agents import AGENTS, agent_of, side_by_side
 from belib.agents.ddpg import DDPG
@@ -41,22 +40,6 @@ def batch(objective="behavioral", members=1, seed=0, scale=1.0):
 def test_every_objective_has_an_agent_of_the_registry():
     assert {entry.agent for entry in OBJECTIVES.values()} == {*AGENTS, None}
     assert agent_of("random") is None
-
-
-@pytest.mark.usefixtures("float32_products")
-@pytest.mark.parametrize("convention", ["urlb", "corrected"])
-@pytest.mark.parametrize("objective", EXPLORERS)
-def test_a_member_learns_the_same_alone_and_beside_others(objective, convention):
-    together = make(objective, seeds=(0, 1, 2), convention=convention)
-    alone = make(objective, seeds=(1,), convention=convention)
-    batches = [batch(objective, 3, seed=step) for step in range(10)]
-    assert_one_learns_as_alone(together, alone, batches, rtol=1e-2, atol=1e-3)
-
-
-@pytest.mark.parametrize("objective", EXPLORERS)
-def test_a_restored_agent_continues_to_the_bit(objective):
-    agent, other = make(objective, seeds=(0, 1)), make(objective, seeds=(5, 6))
-    assert_restored_continues(agent, other, [batch(objective, 2, seed=step) for step in range(3)])
 
 
 @pytest.mark.parametrize("objective", EXPLORERS)
@@ -218,12 +201,8 @@ def test_ddpg_learns_from_the_rewards_in_replay():
 
 
 def test_objectives_stand_side_by_side_once_and_random_actions_last():
-    def names(*objectives, **fields):
-        return [config.dataset for config in side_by_side("smoke", *objectives, **fields)]
-
-    assert names("random", []) == names("random", ["random"]) == ["random-s0"]
-    assert names("rnd", ["smm", "rnd", "random"], seed=2) == ["rnd-s2", "smm-s2", "random-s2"]
-    both = ["shannon-s0", "task-walker_run-s0", "random-s0"]
-    assert names("shannon", ["task"], task="walker_run") == both
-    with pytest.raises(ValueError, match="for no other, got 'walker_run' for shannon"):
-        names("shannon", ["rnd"], task="walker_run")
+    fields = {"task": "walker_run", "seed": 2}
+    configs = side_by_side("smoke", "rnd", ["task", "rnd", "random"], **fields)
+    assert [c.dataset for c in configs] == ["rnd-s2", "task-walker_run-s2", "random-s2"]
+    with pytest.raises(ValueError, match="alone, got 'walker_run'"):
+        side_by_side("smoke", "rnd", [], **fields)

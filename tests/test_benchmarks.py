@@ -29,3 +29,16 @@ def test_the_whole_benchmark_runs_at_tiny_sizes(tmp_path):
     assert (tmp_path / "bench.png").stat().st_size > 10_000
     grown = pd.read_csv(tmp_path / "bench_scaling.csv", comment="#")
     assert (grown["seconds"] > 0).all()
+
+
+def test_the_script_for_a_gpu_runs_without_one(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    import gpu
+
+    few = list(gpu.cases((1, 2)))[::6]
+    monkeypatch.setattr(gpu, "cases", lambda members: few)
+    gpu.main(["--cpu", "--tiny", "--out", str(tmp_path / "gpu.csv")])
+    assert "tiny sizes, not a measurement" in (tmp_path / "gpu.csv").read_text()
+    table = pd.read_csv(tmp_path / "gpu.csv", comment="#")
+    assert set(table["what"]) == {"update", "collection"}
+    assert (table["ms"] > 0).all()

@@ -1,9 +1,8 @@
-"""The engine on a CPU: what a GPU would do, replayed kernel by kernel, and checked for devices."""
+"""All learners in the engine, and on a CPU what a GPU would do: kernel by kernel, no host."""
 
 import contextlib
 import copy
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -11,43 +10,28 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from belib import actor_critic, engine, knn, machine
-from belib.agents import agent_of
 from belib.config import OfflineConfig, PretrainConfig
-from belib.engine import Engine
+from belib.cost import practice
 from belib.offline import LEARNERS
-from belib.replay import Replay
+from belib.replay import Batch
 from belib.streams import Streams
 
-OBS, ACTION, SKILLS, SEEDS = 5, 2, 3, (0, 1)
-CPU = torch.device("cpu")
-NAMES = [*LEARNERS, "behavioral", "rnd", "smm", "task"]
+CASES = [*LEARNERS, "cql standard", "behavioral", "rnd", "smm", "task"]
+CASES += [f"{objective} corrected" for objective in ("behavioral", "rnd", "smm")]
 
 
-def make(name, **changes):
-    """Return a learner (of an algorithm or objective), replay memory with data, and draws."""
-    sizes = {"hidden_dim": 16, "batch_size": 32, "learning_rate": 1e-3, **changes}
-    obs_dim, n_step = OBS, 1
+def engine_of(case, device="cpu", seeds=(0, 1), **changes):
+    """Return an engine of an algorithm or objective, perhaps in the other convention."""
+    name, _, convention = case.partition(" ")
+    fields = {"hidden_dim": 16, "batch_size": 32, "learning_rate": 1e-3, **changes}
+    fields |= {"convention": convention} if convention else {}
     if name in LEARNERS:
-        configs = [OfflineConfig(algorithm=name, seed=seed, **sizes) for seed in SEEDS]
-        learner = LEARNERS[name](OBS, ACTION, configs)
+        configs = [OfflineConfig(algorithm=name, seed=seed, **fields) for seed in seeds]
     else:
-        sizes |= {"representation_dim": 8, "k": 4, "skill_dim": SKILLS, "objective": name}
-        sizes |= {"task": "walker_walk"} if name == "task" else {}
-        configs = [PretrainConfig(seed=seed, **sizes) for seed in SEEDS]
-        obs_dim, n_step = OBS + SKILLS * (name == "smm"), 3
-        learner = agent_of(name)(obs_dim, ACTION, configs)
-    replay = Replay(len(SEEDS), 100, obs_dim, ACTION, n_step=n_step, discount=0.99)
-    random = np.random.default_rng(0)
-    for source in range(len(SEEDS)):
-        obs, action, reward = (random.uniform(-1, 1, (60, n)) for n in (obs_dim, ACTION, 1))
-        obs[:, OBS:] = np.eye(SKILLS)[source] if name == "smm" else 0
-        replay.add(source, obs, action, reward, np.ones((60, 1)), first=True)
-    return learner, replay, Streams(SEEDS, "replay")
-
-
-def engine_of(name, device=CPU, **changes):
-    learner, replay, draws = make(name, **changes)
-    return Engine(learner, replay, 32, draws, device)
+        fields |= {"task": "walker_walk"} if name == "task" else {}
+        fields |= {"objective": name, "representation_dim": 8, "k": 4}
+        configs = [PretrainConfig(seed=seed, **fields) for seed in seeds]
+    return practice(configs, 100, torch.device(device))
 
 
 def assert_equal(one, two):
@@ -126,21 +110,52 @@ def as_on_a_gpu(monkeypatch):
 
 @pytest.mark.usefixtures("recorded", "as_on_a_gpu")
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-@pytest.mark.parametrize("name", NAMES)
-def test_captured_steps_are_plain_updates(name, precision):
+@pytest.mark.parametrize("case", CASES)
+def test_captured_steps_are_plain_updates(case, precision):
     """All that changes from step to step is in memory that stays, nothing in Python's objects."""
-    learner, replay, draws = make(name, precision=precision)
-    work, sums = engine_of(name, precision=precision), {}
+    plain, work, sums = *(engine_of(case, precision=precision) for _ in range(2)), {}
     for _ in range(6):
-        metrics = learner.update(replay.sample(32, draws))
+        metrics = plain.learner.update(plain.replay.sample(32, plain.draws))
         sums = {key: sums.get(key, 0) + value for key, value in metrics.items()}
         work.step()
-    assert_equal(tensors(learner), tensors(work.learner))
+    assert_equal(tensors(plain.learner), tensors(work.learner))
     assert_equal(metrics, work.latest())
-    for member in range(len(SEEDS)):
+    for member in range(2):
         means = {key: float(value[member]) / 6 for key, value in sums.items()}
         assert work.take_means(member) == pytest.approx(means)
         assert work.take_means(member) == {}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_restored_engine_continues_to_the_bit(case):
+    """States hold networks, moments, running statistics, streams and metrics."""
+    work, other = engine_of(case), engine_of(case, seeds=(5, 6))
+    work.step()
+    learner, state = copy.deepcopy([work.learner.state_dict(), work.state_dict()])
+    other.learner.load_state_dict(learner)
+    other.load_state_dict(state)
+    for each in (work, other):
+        each.step()
+    assert_equal(tensors(work.learner), tensors(other.learner))
+    assert_equal(work.latest(), other.latest())
+    assert work.take_means(1) == other.take_means(1)
+
+
+@pytest.mark.usefixtures("float32_products")
+@pytest.mark.parametrize("case", CASES)
+def test_a_member_learns_the_same_alone_and_beside_others(case):
+    together, alone = engine_of(case, seeds=(0, 1, 2)), engine_of(case, seeds=(1,)).learner
+    for _ in range(8):
+        batch = together.replay.sample(32, together.draws)
+        metrics = together.learner.update(batch)
+        expected = alone.update(Batch(*(part[1:2] for part in batch)))
+    within = {"rtol": 1e-2, "atol": 1e-3}
+    for key, value in expected.items():
+        torch.testing.assert_close(metrics[key][1:2], value, **within)
+    parameters = dict(together.learner.named_parameters())
+    for name, value in alone.named_parameters():
+        member = parameters[name].unflatten(0, (-1, 3))[:, 1]
+        torch.testing.assert_close(member, value, **within)
 
 
 @pytest.mark.usefixtures("recorded")
@@ -162,14 +177,12 @@ class Elsewhere(TorchDispatchMode):
 
 
 @pytest.mark.usefixtures("as_on_a_gpu")
-@pytest.mark.parametrize("convention", [0, 1])
-@pytest.mark.parametrize("name", NAMES)
-def test_a_step_stays_on_its_device(name, convention, monkeypatch):
+@pytest.mark.parametrize("case", CASES)
+def test_a_step_stays_on_its_device(case, monkeypatch):
     """On torch's device without numbers: nothing comes from the CPU, and nothing waits."""
-    conventions = ("exorl", "standard") if name in LEARNERS else ("urlb", "corrected")
     for module in (machine, actor_critic):  # autocast does not know the device
         monkeypatch.setattr(module, "products", lambda *_: contextlib.nullcontext())
-    work = engine_of(name, torch.device("meta"), convention=conventions[convention])
+    work = engine_of(case, "meta")
     monkeypatch.setattr(Streams, "_fill", lambda self, numbers, distribution: None)
     with Elsewhere():
         for _ in range(2):
@@ -179,7 +192,7 @@ def test_a_step_stays_on_its_device(name, convention, monkeypatch):
 
 
 def test_taped_numbers_are_those_that_streams_would_have_drawn():
-    plain, taped, places = Streams(SEEDS, "test"), Streams(SEEDS, "test"), set()
+    plain, taped, places = Streams((0, 1), "test"), Streams((0, 1), "test"), set()
     for _ in range(3):
         taped.draw_ahead()
         with taped.taped():
@@ -195,10 +208,9 @@ def test_taped_numbers_are_those_that_streams_would_have_drawn():
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("precision", ["float32", "tf32", "bfloat16"])
-@pytest.mark.parametrize("name", NAMES)
-def test_on_a_gpu_the_graph_is_the_step(name, precision, monkeypatch):
-    gpu = torch.device("cuda")
-    captured, eager = (engine_of(name, gpu, precision=precision) for _ in range(2))
+@pytest.mark.parametrize("case", CASES)
+def test_on_a_gpu_the_graph_is_the_step(case, precision, monkeypatch):
+    captured, eager = (engine_of(case, "cuda", precision=precision) for _ in range(2))
     for _ in range(8):
         captured.step()
     monkeypatch.setattr(engine, "capture", lambda step, device: step)
@@ -209,15 +221,15 @@ def test_on_a_gpu_the_graph_is_the_step(name, precision, monkeypatch):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("name", NAMES)
-def test_a_gpu_learns_what_a_cpu_learns_and_a_cpu_continues(name, monkeypatch, tmp_path):
+@pytest.mark.parametrize("case", CASES)
+def test_a_gpu_learns_what_a_cpu_learns_and_a_cpu_continues(case, monkeypatch, tmp_path):
     def from_the_cpu(self, numbers, distribution, fill=Streams._fill):
         drawn = torch.empty(numbers.shape)
         fill(self, drawn, distribution)
         numbers.copy_(drawn)
 
     monkeypatch.setattr(Streams, "_fill", from_the_cpu)
-    on_gpu, on_cpu = (engine_of(name, torch.device(kind)) for kind in ("cuda", "cpu"))
+    on_gpu, on_cpu = engine_of(case, "cuda"), engine_of(case)
     for _ in range(8):
         on_gpu.step()
         on_cpu.step()

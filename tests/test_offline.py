@@ -33,31 +33,6 @@ def batch(members=1, seed=0):
     return Batch(obs, action.tanh(), reward, torch.full_like(reward, 0.97), next_obs, path)
 
 
-def assert_one_learns_as_alone(together, alone, batches, **within):
-    """Check that member 1 of three gives the losses and has the parameters of one alone."""
-    for data in batches:
-        metrics = together.update(data)
-        expected = alone.update(Batch(*(part[1:2] for part in data)))
-    for key, value in expected.items():
-        torch.testing.assert_close(metrics[key][1:2], value, **within)
-    parameters = dict(together.named_parameters())
-    for name, value in alone.named_parameters():
-        member = parameters[name].unflatten(0, (-1, 3))[:, 1]
-        torch.testing.assert_close(member, value, **within)
-
-
-def assert_restored_continues(made, other, batches):
-    """Check equality to the bit: states hold networks, moments, running statistics and streams."""
-    *earlier, last = batches
-    for data in earlier:
-        made.update(data)
-    other.load_state_dict(copy.deepcopy(made.state_dict()))
-    one, two = made.update(last), other.update(last)
-    assert all(torch.equal(one[key], two[key]) for key in one)
-    assert all(map(torch.equal, made.buffers(), other.buffers()))
-    assert all(map(torch.equal, made.parameters(), other.parameters()))
-
-
 class LinearCritic(nn.Module):
     """Q1 = s + a, Q2 = s + 2 a, of a state and an action of one number."""
 
@@ -141,16 +116,6 @@ def test_cqls_exorl_loss_by_hand(monkeypatch):
     assert made.critic_loss(data)[0].item() == pytest.approx(td + 0.5 * penalty, rel=1e-5)
 
 
-def test_cqls_penalty_of_constant_values():
-    """log 10 for ExORL's ten entries; 6 log 2, the log of the cube's volume, for uniform ones."""
-    values = torch.full((2, 1, 10, 4), 3.0)
-    volume = torch.full((1, 9, 4), -6 * math.log(2))
-    exorl = learner("cql").soft_maximum(values, volume) - 3
-    standard = learner("cql", convention="standard").soft_maximum(values, volume) - 3
-    torch.testing.assert_close(exorl, torch.full((2, 1, 4), math.log(10)))
-    torch.testing.assert_close(standard, torch.full((2, 1, 4), 6 * math.log(2)))
-
-
 def test_standard_cql_estimates_the_integral_of_exp_q():
     made = learner("cql", dims=(1, 1), convention="standard", num_action_samples=20_000)
     made.critic = LinearCritic()
@@ -224,20 +189,6 @@ def test_a_step_of_one_network_leaves_the_others_alone(algorithm):
         assert changed
         assert all(key.startswith(f"{name}.") for key in changed)
         assert all(parameter.grad is None for parameter in made.parameters())
-
-
-@pytest.mark.usefixtures("float32_products")
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_a_member_learns_the_same_alone_and_beside_others(algorithm):
-    together, alone = learner(algorithm, seeds=(0, 1, 2)), learner(algorithm, seeds=(1,))
-    batches = [batch(3, seed=step) for step in range(10)]
-    assert_one_learns_as_alone(together, alone, batches, rtol=1e-3, atol=1e-4)
-
-
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_a_restored_learner_continues_to_the_bit(algorithm):
-    made, other = learner(algorithm, seeds=(0, 1)), learner(algorithm, seeds=(5, 6))
-    assert_restored_continues(made, other, [batch(2, seed=step) for step in range(3)])
 
 
 def losses(case, steps=(1, 10, 100)):

@@ -24,8 +24,7 @@ from belib.replay import Batch
 from belib.rewards import distance_reward
 from belib.streams import Streams
 
-_LEAST_VARIANCE = 1e-5
-"""Added to variances, as in RND, so that a constant sensor adds nothing to distances."""
+_LEAST_VARIANCE = 1e-5  # of sensors, as in RND: a constant one adds nothing to distances
 
 
 class APT(Explorer):

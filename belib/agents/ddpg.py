@@ -21,7 +21,7 @@ Episode files keep the environment's own discount under both.
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from belib.actor_critic import ActorCritic, Metrics
 from belib.config import PretrainConfig
@@ -44,7 +44,8 @@ class Explorer(DDPG):
 
     def __init__(self, obs_dim: int, action_dim: int, configs: Sequence[PretrainConfig]):
         super().__init__(obs_dim, action_dim, configs)
-        self.rms = RunningRMS(len(configs)) if self.config.intrinsic_reward_scale == "rms" else None
+        rms = self.config.intrinsic_reward_scale == "rms"
+        self.rms = RunningRMS(len(configs)) if rms else nn.Identity()
 
     def update(self, batch: Batch) -> Metrics:
         """Update representation, intrinsic reward, critic, actor and target critic."""
@@ -59,16 +60,12 @@ class Explorer(DDPG):
         """Return the intrinsic n-step returns (M, B) that replace the rewards in replay."""
         reward, metrics = self.intrinsic_reward(batch.obs)
         metrics = {"intrinsic_reward": reward.mean(-1), **metrics}
-        total = self.scaled(reward)
+        total = self.rms(reward)
         if self.config.convention == "corrected":
             for step, obs in enumerate(batch.path.unbind(2)[1:-1], start=1):
                 reward, _ = self.intrinsic_reward(obs)
-                total = total + self.config.discount**step * self.scaled(reward)
+                total = total + self.config.discount**step * self.rms(reward)
         return total, metrics
-
-    def scaled(self, reward: Tensor) -> Tensor:
-        """Return the reward, scaled by `intrinsic_reward_scale`."""
-        return reward if self.rms is None else self.rms(reward)
 
     def update_representation(self, batch: Batch) -> Metrics:
         """Hook: train the representation that the intrinsic reward uses; return metrics."""

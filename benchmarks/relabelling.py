@@ -4,7 +4,6 @@
 of all tasks of a domain, measured in turn in one process. The rewards are equal to the bit.
 """
 
-import argparse
 import time
 
 import numpy as np
@@ -12,6 +11,8 @@ import pandas as pd
 from measuring import in_turn, provenance, write_table
 
 from belib.envs import Environment, TaskRewards, primal_task
+
+STEPS, REPEATS = 5000, 7
 
 
 def exorl(rewards: TaskRewards, states: np.ndarray) -> np.ndarray:
@@ -37,25 +38,20 @@ def visited(domain: str, steps: int) -> np.ndarray:
     return np.array(states[:steps])
 
 
-def row(domain: str, steps: int, repeats: int) -> dict:
+def row(domain: str) -> dict:
     """Return median seconds of both methods, and the median ratio."""
-    rewards, states = TaskRewards(domain), visited(domain, steps)
+    rewards, states = TaskRewards(domain), visited(domain, STEPS)
     calls = [lambda: rewards.of_states(states), lambda: exorl(rewards, states)]
-    times, tables = in_turn(calls, repeats, warm_up=0, clock=time.process_time)
+    times, tables = in_turn(calls, REPEATS, warm_up=0, clock=time.process_time)
     np.testing.assert_array_equal(*tables)
     ours, theirs = np.median(times, axis=1)
     ratios = times[1] / times[0]
-    setting = f"{domain}, {len(rewards.tasks)} tasks, {steps} states, 1 process"
+    setting = f"{domain}, {len(rewards.tasks)} tasks, {STEPS} states, 1 process"
     made = {"what": "rewards of states in memory", "setting": setting, "ours": ours}
-    made |= {"ExORL's": theirs, "ratio": np.median(ratios), "repetitions": repeats}
+    made |= {"ExORL's": theirs, "ratio": np.median(ratios), "repetitions": REPEATS}
     return made | {"spread": f"{ratios.min():.2f} to {ratios.max():.2f}"}
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=5000, help="states per domain")
-    parser.add_argument("--repeats", type=int, default=7, help="repetitions")
-    given = parser.parse_args()
     head = provenance("numpy", "dm_control", "mujoco")
-    rows = [row(domain, given.steps, given.repeats) for domain in ("walker", "quadruped")]
-    write_table("relabelling", pd.DataFrame(rows), head)
+    write_table("relabelling", pd.DataFrame([row("walker"), row("quadruped")]), head)

@@ -23,11 +23,12 @@ from belib.rewards import OBJECTIVES
 
 SCALES = ("smoke", "quickstart", "laptop", "paper")
 TINY = {"batch_size": 16, "hidden_dim": 16}
+COLLECTION = {"num_steps": 1000, "random_steps": 500, "update_every": 100, **TINY}
 SIZES = {
-    "04_pretrain": {"num_steps": 1000, "random_steps": 500, "update_every": 100, **TINY},
+    "04_pretrain": COLLECTION | {"representation_dim": 16, "k": 3},
     "05_offline_rl": {"num_steps": 2, "eval_every": 2, "eval_episodes": 1, **TINY},
 }
-SIZES["04_pretrain"] |= {"representation_dim": 16, "k": 3}
+STEMS = (*SIZES, "06_coverage_plots")
 
 
 @functools.cache
@@ -42,7 +43,7 @@ def parameters(stem):
 
     They stand at the beginning of the comment, or after a semicolon, with commas between them.
     """
-    found = {}
+    table = {}
     for line in code_cells(stem)[0].splitlines():
         (statement,) = ast.parse(line).body
         clauses = line.partition("  # ")[2].split(";")
@@ -50,12 +51,25 @@ def parameters(stem):
         lists = [words for words in lists if all(re.fullmatch(r"[\w.*-]+", w) for w in words)]
         names = [word for words in lists for word in words if word not in ("...", "None")]
         kind = ast.unparse(statement.annotation)
-        found[statement.target.id] = SimpleNamespace(kind=kind, names=names)
-    return found
+        table[statement.target.id] = SimpleNamespace(kind=kind, names=names)
+    return table
 
 
-def execute(stem, **given):
+NAMED = [(stem, name, v) for stem in STEMS for name, p in parameters(stem).items() for v in p.names]
+OTHERS = [(stem, "domain", "cartpole") for stem in SIZES]
+"""Named by no comment: a domain whose rewards are of actions, too, so that no state has them."""
+ALONG = {
+    ("objective", "task"): {"task": "walker_run"},
+    ("task", "walker_run"): {"objective": "task"},
+    ("task", "nothing"): {"objective": "task"},
+}
+"""What a value needs beside it."""
+
+
+def execute(stem, name, value, **given):
     """Run a notebook's cells with papermill's cell of parameters, in a session in this process."""
+    listed = parameters(stem)[name].kind.startswith("list") and not isinstance(value, list)
+    given |= {name: [value] if listed else value, **ALONG.get((name, str(value)), {})}
     first, *others = code_cells(stem)
     injected = "\n".join(["# Parameters", *(f"{name} = {given[name]!r}" for name in given)])
     shell = InteractiveShell(config=Config(HistoryManager={"enabled": False}))
@@ -81,14 +95,6 @@ def runs_dir(tmp_path, monkeypatch):
         yield tmp_path / "runs"
 
 
-def collect(runs_dir, **given):
-    """Tiny data of an agent and of random actions."""
-    configs = [
-        PretrainConfig.at_scale("smoke", objective=o, **given) for o in ("behavioral", "random")
-    ]
-    training.pretrain(configs, runs_dir=runs_dir, progress=False)
-
-
 def test_comments_name_all_that_there_is():
     pretrain, offline = parameters("04_pretrain"), parameters("05_offline_rl")
     assert set(pretrain["objective"].names) == set(OBJECTIVES)
@@ -96,139 +102,69 @@ def test_comments_name_all_that_there_is():
     assert set(offline["precision"].names) == set(PRECISIONS)
     for stage in SIZES:
         assert set(parameters(stage)["scale"].names) == set(SCALES) <= set(scales(stage))
-    for stem in ("04_pretrain", "05_offline_rl", "06_coverage_plots"):
+    for stem in STEMS:
         assert set(parameters(stem)["domain"].names) < set(envs.DOMAINS)
-        named = {name: each.names for name, each in parameters(stem).items() if each.kind == "str"}
-        assert [name for name, values in named.items() if not values] == ["runs_dir"]
-    assert len(NAMED) >= 48
-
-
-NAMED = [
-    (stem, name, value)
-    for stem in ("04_pretrain", "05_offline_rl", "06_coverage_plots")
-    for name, each in parameters(stem).items()
-    for value in each.names
-]
-OTHERS = [(stem, "domain", "cartpole") for stem in ("04_pretrain", "05_offline_rl")]
-"""Named by no comment: a domain whose rewards are of actions, too, so that no state has them."""
-
-ALONG = {
-    ("objective", "task"): {"task": "walker_run"},
-    ("task", "walker_run"): {"objective": "task"},
-}
-"""What a value needs beside it."""
+        values = {name: p.names for name, p in parameters(stem).items() if p.kind == "str"}
+        assert [name for name, names in values.items() if not names] == ["runs_dir"]
 
 
 @pytest.mark.parametrize(("stem", "name"), dict.fromkeys((stem, name) for stem, name, _ in NAMED))
 def test_what_no_comment_names_is_refused_before_time_is_spent(stem, name, runs_dir):
-    listed = parameters(stem)[name].kind.startswith("list")
-    given = {name: ["nothing"] if listed else "nothing"}
-    along = {"objective": "task"} if name == "task" else {}
     with pytest.raises(ValueError, match="nothing"):
-        execute(stem, **given, **along, runs_dir=str(runs_dir))
-    assert not runs_dir.exists()
-
-
-LISTS = [
-    (path.stem, name)
-    for path in sorted(ROOT.glob("notebooks/*.ipynb"))
-    for name, each in parameters(path.stem).items()
-    if each.kind.startswith("list")
-]
-
-
-@pytest.mark.parametrize(("stem", "name"), LISTS)
-def test_lists_have_entries_that_differ(stem, name, runs_dir):
-    entry = {"list[str]": "a", "list[int]": 3, "list[float]": 0.5}[parameters(stem)[name].kind]
-    along = {"runs_dir": str(runs_dir)} if "runs_dir" in parameters(stem) else {}
-    for value in ([entry, entry], [] if name not in ("compare", "names") else [entry, "b", entry]):
-        with pytest.raises(ValueError, match=name.rstrip("s")):
-            execute(stem, **{name: value}, **along)
+        execute(stem, name, "nothing", runs_dir=str(runs_dir))
     assert not runs_dir.exists()
 
 
 def test_random_actions_alone_are_compared_with_nothing(runs_dir, capsys):
-    found = execute("04_pretrain", objective="random", runs_dir=str(runs_dir))
-    assert [each.name for each in found.collected] == ["random-s0"]
-    assert [ax.get_title() for ax in found.axes] == ["random-s0"], "a map, and nothing beside it"
+    ran = execute("04_pretrain", "objective", "random", runs_dir=str(runs_dir))
+    assert [data.name for data in ran.collected] == ["random-s0"]
+    assert [ax.get_title() for ax in ran.axes] == ["random-s0"], "a map, and nothing beside it"
     assert "no dataset to compare with" in capsys.readouterr().out
     learners = ["td3_bc", "bc", "cql"]  # `make test` runs the notebook itself with the others
-    given = {"dataset": f"{found.dataset.folder}/", "algorithms": learners, "seeds": [0]}
-    found = execute("05_offline_rl", **given, precision="tf32", runs_dir=str(runs_dir))
-    assert found.learnt["algorithm"].tolist() == learners
-    assert found.claims["above random data"].isna().all()
+    given = {"dataset": "random-s0", "seeds": [0], "precision": "tf32", "runs_dir": str(runs_dir)}
+    ran = execute("05_offline_rl", "algorithms", learners, **given)
+    assert ran.learnt["algorithm"].tolist() == learners
+    assert ran.claims["above random data"].isna().all()
     assert "nothing to compare them with" in capsys.readouterr().out
-
-
-@pytest.mark.slow
-def test_all_objectives_stand_side_by_side(runs_dir):
-    named = parameters("04_pretrain")["objective"].names
-    along = {"task": "walker_run", "runs_dir": str(runs_dir)}
-    found = execute("04_pretrain", objective="random", compare=named, **along)
-    assert {each.objective for each in found.configs} == set(named)
-    assert [each.name for each in found.shown] == [found.configs[0].dataset, "random-s0"]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("objective", parameters("04_pretrain")["objective"].names)
-def test_every_objective_without_urlbs_shortcuts(objective, runs_dir):
-    along = {"intrinsic_reward_scale": "rms", "convention": "corrected", "runs_dir": str(runs_dir)}
-    execute("04_pretrain", objective=objective, **ALONG.get(("objective", objective), {}), **along)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("stem", "name", "value"), NAMED + OTHERS)
 def test_every_value_that_a_comment_names(stem, name, value, runs_dir):
     domain = value if name == "domain" else "walker"
-    given = {"domain": domain, "runs_dir": str(runs_dir), **ALONG.get((name, value), {})}
+    given = {"domain": domain, "runs_dir": str(runs_dir)}
     if stem != "04_pretrain":
-        collect(runs_dir, domain=domain)
+        objectives = ("behavioral", "random")
+        configs = [PretrainConfig.at_scale("smoke", objective=o, domain=domain) for o in objectives]
+        training.pretrain(configs, runs_dir=runs_dir, progress=False)
         sizes = {"tasks": [envs.primal_task(domain)], "seeds": [0]}
         given |= sizes if stem == "05_offline_rl" else {"size": 100, "halves": 3}
-    listed = parameters(stem)[name].kind.startswith("list")
-    execute(stem, **{**given, name: [value] if listed else value})
+    execute(stem, name, value, **given)
 
 
-def papermill(stem, *arguments):
-    """Run a notebook as people do, from a shell."""
-    command = [sys.executable, "-m", "papermill", f"notebooks/{stem}.ipynb", *map(str, arguments)]
+def papermill(*arguments):
+    """Run notebook 04 as people do, from a shell."""
+    command = [sys.executable, "-m", "papermill", "notebooks/04_pretrain.ipynb", *arguments]
     one_thread = {**os.environ, "OMP_NUM_THREADS": "1"}  # bits depend on the number of threads
     options = {"cwd": ROOT, "stdin": subprocess.DEVNULL, "env": one_thread}
     return subprocess.run(command, capture_output=True, text=True, **options)
 
 
-SLOW_ALPHA = pytest.param("alpha", "-1", "alpha must be positive and", marks=pytest.mark.slow)
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "message"),
-    [("alhpa", "0.7", "this notebook has no parameter 'alhpa' (nearest: 'alpha')"), SLOW_ALPHA],
-)
-def test_a_bad_parameter_stops_papermill_at_once(name, value, message, tmp_path):
-    given = ("-p", "runs_dir", tmp_path / "runs", "-p", name, value)
-    done = papermill("04_pretrain", tmp_path / "04.ipynb", *given)
+def test_a_misspelt_parameter_stops_papermill_at_once(tmp_path):
+    given = ("-p", "runs_dir", tmp_path / "runs", "-p", "alhpa", "0.7")
+    done = papermill(tmp_path / "04.ipynb", *given)
     assert done.returncode != 0
-    assert message in done.stderr
+    assert "this notebook has no parameter 'alhpa' (nearest: 'alpha')" in done.stderr
     assert not (tmp_path / "runs").exists()
 
 
 @pytest.mark.slow
 def test_papermill_without_an_output_path_leaves_the_same_dataset(tmp_path):
     options = ("-p", "alpha", "0.7", "-p", "num_steps", "1200", "-p", "runs_dir")
-    done = papermill("04_pretrain", *options, tmp_path / "papermill")
+    done = papermill(*options, tmp_path / "papermill")
     assert done.returncode == 0, done.stderr
     config = PretrainConfig.at_scale("smoke", alpha=0.7, num_steps=1200)
     (folder,) = training.pretrain(config, runs_dir=tmp_path / "python", progress=False)
     (file,) = folder.glob("rewards/*.npz")
     same = tmp_path / "papermill" / file.relative_to(tmp_path / "python")
     assert same.read_bytes() == file.read_bytes()
-
-
-@pytest.mark.slow
-def test_random_actions_and_their_folder_are_taken_from_a_shell(tmp_path):
-    options = ("-p", "runs_dir", tmp_path, "-p")
-    done = papermill("04_pretrain", tmp_path / "04.ipynb", *options, "objective", "random")
-    assert done.returncode == 0, done.stderr
-    given = ("dataset", tmp_path / "datasets/walker/random-s0", "-p", "num_steps", 2)
-    done = papermill("05_offline_rl", tmp_path / "05.ipynb", *options, *given)
-    assert done.returncode == 0, done.stderr

@@ -41,37 +41,28 @@ def log_density_and_bounds(case):
 
 
 def check_oracle(case):
-    entropy = differential_behavioral_entropy(
-        *log_density_and_bounds(case),
-        alpha=case["alpha"],
-        beta=case["beta"],
-        extension="odd" if case["extension"] == "odd" else "identity",
-    )
-    error = abs(entropy.value - case["value"])
-    allowed = 1e-8 * max(1, abs(case["value"]))
-    assert error <= (allowed if case["d"] != 2 else max(entropy.error, allowed)), case
-    assert 0 <= entropy.error <= (1 if case["d"] != 2 else 1e3) * allowed, case
+    options = {key: case[key] for key in ("alpha", "beta")}
+    options["extension"] = "odd" if case["extension"] == "odd" else "identity"
+    entropy = differential_behavioral_entropy(*log_density_and_bounds(case), **options)
+    assert entropy.value == pytest.approx(case["value"], rel=1e-8, abs=1e-8), case
+    assert 0 <= entropy.error <= 1e-8 * max(1, abs(case["value"])), case
 
 
-def test_oracles_of_one_dimension():
-    for case in [case for case in ORACLES["cases"] if case["d"] in (None, 1)][::6]:
+CASES = [case for case in ORACLES["cases"] if case["d"] != 4]
+HARD = ("exponential_iid_rate1", "gaussian_isotropic_sigma_1/sqrt(2pi)", "beta22_scale1")
+
+
+def test_oracles():
+    one = [case for case in CASES if case["d"] != 2]
+    two = [case for case in CASES if (case["d"], case["alpha"], case["beta"]) == (2, 0.2, 1)]
+    for case in one[::6] + [case for case in two if case["density"] in HARD]:
         check_oracle(case)
 
 
-@pytest.mark.parametrize(
-    "name", ["exponential_iid_rate1", "gaussian_isotropic_sigma_1/sqrt(2pi)", "beta22_scale1"]
-)
-def test_hard_oracles_of_two_dimensions(name):
-    wanted = {"density": name, "d": 2, "alpha": 0.2, "beta": 1.0}
-    (case,) = [c for c in ORACLES["cases"] if wanted.items() <= c.items()]
-    check_oracle(case)
-
-
 @pytest.mark.slow
-def test_every_oracle_of_one_and_two_dimensions():
-    cases = [case for case in ORACLES["cases"] if case["d"] != 4]
-    assert len(cases) == 182 + 84
-    for case in cases:
+def test_every_oracle():
+    assert len(CASES) == 182 + 84
+    for case in CASES:
         check_oracle(case)
 
 
@@ -110,10 +101,8 @@ SHANNON = {
 def test_shannon_entropies_in_closed_form(name):
     log_density, bounds, truth = SHANNON[name]
     entropy = differential_shannon_entropy(log_density, bounds)
-    assert float(entropy) == pytest.approx(truth, abs=1e-8)
-    if len(bounds) == 1:
-        at_one = differential_behavioral_entropy(log_density, bounds, alpha=1.0)
-        assert at_one.value == pytest.approx(truth, abs=1e-8)
+    assert entropy.value == pytest.approx(truth, abs=1e-8)
+    assert entropy.error < 1e-8
 
 
 @pytest.mark.parametrize("alpha", [0.1, 0.2, 0.7, 2.0])
@@ -135,29 +124,26 @@ def test_tails_of_a_strip_are_those_of_its_line():
     assert strip.value == pytest.approx(line.value, rel=1e-8)
 
 
-@pytest.mark.parametrize("q", [0.2, 0.89, 0.91, 1, 1.09, 1.11, 2.0, 3.0])
+@pytest.mark.parametrize("q", [0.2, 0.9, 0.99999, 1, 1.001, 2.0, 3.0])
 def test_renyi_of_a_density(q):
-    """N(0, 1): log(2 pi) / 2 + log(q) / 2 (q - 1). Near q = 1 another form is integrated."""
+    """N(0, 1): log(2 pi) / 2 + log(q) / 2 (q - 1)."""
     truth = math.log(2 * math.pi) / 2 + (0.5 if q == 1 else math.log(q) / (q - 1) / 2)
     entropy = differential_renyi_entropy(stats.norm.logpdf, LINE, q=q)
-    assert entropy.value == pytest.approx(truth, abs=1e-8)
+    assert entropy.value == pytest.approx(truth, abs=max(1e-9, 10 * entropy.error))
+    assert entropy.error < 1e-7
 
 
 def test_generalized_entropies_agree_where_they_should():
     log_density, bounds = log_density_and_bounds(ORACLES["cases"][-1])
-    power = differential_generalized_entropy(log_density, bounds, weighting=Power(1.7))
     odd = {"alpha": 1.0, "beta": 1.7, "extension": "odd"}
-    by_parts = differential_behavioral_entropy(log_density, bounds, **odd)
-    assert power.value == pytest.approx(by_parts.value, abs=1e-9)
-    plain = differential_generalized_entropy(log_density, bounds, weighting=lambda f: f**1.7)
-    assert plain.value == pytest.approx(power.value, abs=1e-9)
-
-
-@pytest.mark.parametrize("weighting", [TverskyKahneman(), LinearInLogOdds()])
-def test_generalized_entropy_of_a_uniform(weighting):
-    log_density, w = lambda x: np.full(x.shape[:-1], -math.log(8)), weighting(1 / 8)
-    uniform = differential_generalized_entropy(log_density, [(0, 4), (1, 3)], weighting=weighting)
-    assert uniform.value == pytest.approx(-8 * w * math.log(w))
+    expected = differential_behavioral_entropy(log_density, bounds, **odd).value
+    for weighting in (Power(1.7), lambda f: f**1.7):
+        power = differential_generalized_entropy(log_density, bounds, weighting=weighting)
+        assert power.value == pytest.approx(expected, abs=1e-9)
+    for weighting in (TverskyKahneman(), LinearInLogOdds()):
+        log_density, w = lambda x: np.full(x.shape[:-1], -math.log(8)), weighting(1 / 8)
+        box = differential_generalized_entropy(log_density, [(0, 4), (1, 3)], weighting=weighting)
+        assert box.value == pytest.approx(-8 * w * math.log(w))
 
 
 @pytest.mark.parametrize("alpha", [0.5, 2.0])
@@ -172,35 +158,28 @@ def test_scaling_law(alpha):
     assert one == pytest.approx(other, rel=1e-9)
 
 
-TAIL = "is infinite: the density's tail towards"
+INFINITE = "is infinite, or cannot be resolved"
 
 
 @pytest.mark.parametrize(
     ("log_density", "bounds", "options", "match"),
     [
-        (stats.cauchy.logpdf, LINE, {"alpha": 0.5}, f"alpha=0.5.* {TAIL} -inf"),
-        (stats.cauchy.logpdf, LINE, {"alpha": 1.0, "beta": 0.4}, f"alpha=1.0.* {TAIL} -inf"),
-        (two_cauchys, LINE * 2, {"alpha": 0.5}, TAIL),
-        (stats.t(3).logpdf, LINE, {"alpha": 0.5}, TAIL),
-        (stats.lognorm(1).logpdf, HALF, {"alpha": 0.2}, f"{TAIL} inf"),
-        (stats.gamma(0.5).logpdf, HALF, {"alpha": 2.0, "extension": "odd"}, "is infinite, or"),
-        (stats.beta(0.5, 0.5).logpdf, [(0, 1)], {"alpha": 1.0}, "pole at 1.0: shift the pole to 0"),
-        (stats.norm.logpdf, HALF, {"alpha": 1.0}, "must integrate to 1 .* got 0.5"),
+        (stats.cauchy.logpdf, LINE, {"alpha": 0.5}, f"alpha=0.5.* {INFINITE}"),
+        (stats.cauchy.logpdf, LINE, {"alpha": 1.0, "beta": 0.4}, INFINITE),
+        (stats.t(3).logpdf, LINE, {"alpha": 0.5}, INFINITE),
+        (stats.lognorm(1).logpdf, HALF, {"alpha": 0.2}, INFINITE),
+        (stats.gamma(0.5).logpdf, HALF, {"alpha": 2.0, "extension": "odd"}, INFINITE),
+        (stats.beta(0.5, 0.5).logpdf, [(0, 1)], {"alpha": 1.0}, r"\(a pole only at 0\)"),
+        (stats.norm.logpdf, HALF, {"alpha": 1.0}, "must integrate to 1, got 0.5"),
+        (stats.norm.pdf, LINE, {"alpha": 1.0}, "give its logarithm"),
+        (stats.beta(2, 2).pdf, [(0, 1)], {"alpha": 1.0}, "give its logarithm"),
+        (stats.norm.logpdf, LINE * 2, {"alpha": 1.0}, "cannot reshape"),
+        (stats.norm.logpdf, [(0, 1)] * 3, {"alpha": 1.0}, "bounds must be 1 or 2 pairs low < high"),
     ],
 )
 def test_refusals(log_density, bounds, options, match):
     with pytest.raises(ValueError, match=match):
         differential_behavioral_entropy(log_density, bounds, **options)
-
-
-def test_messages_about_arguments():
-    for density, bounds in ((stats.norm, LINE), (stats.beta(2, 2), [(0, 1)])):
-        with pytest.raises(ValueError, match="give its logarithm"):
-            differential_shannon_entropy(density.pdf, bounds)
-    with pytest.raises(ValueError, match="must map 10201 points to as many numbers"):
-        differential_shannon_entropy(stats.norm.logpdf, LINE * 2)
-    with pytest.raises(ValueError, match="bounds must be 1 or 2 pairs low < high"):
-        differential_shannon_entropy(stats.norm.logpdf, [(0, 1)] * 3)
 
 
 def pmfs(n_outcomes, count=200):
@@ -218,12 +197,6 @@ def test_uniform_is_maximal_for_alpha_up_to_one_and_for_two_outcomes(alpha, n_ou
     for m in range(1, n_outcomes):
         part = np.repeat([1 / m, 0.0], [m, n_outcomes - m])
         assert behavioral_entropy(part, alpha=alpha) <= uniform
-
-
-def test_uniform_is_not_maximal_beyond():
-    """estimators.md: 38.94 on 143 of 512 outcomes against log 512 = 6.24 at alpha = 5."""
-    part = np.repeat([1 / 143, 0.0], [143, 369])
-    assert behavioral_entropy(part, alpha=5.0) == pytest.approx(38.941, abs=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -252,25 +225,28 @@ def test_limits_and_order_of_renyi():
     np.testing.assert_allclose(renyi_entropy(pmf, q=INF), -np.log(pmf.max(1)))
     orders = np.array([renyi_entropy(pmf, q=q) for q in (0.1, 0.5, 0.95, 1, 1.05, 2, 5, INF)])
     assert (np.diff(orders, axis=0) <= 1e-12).all()
+    assert renyi_entropy(pmf[0], q=1e306) == pytest.approx(-math.log(pmf[0].max()))
 
 
 def test_behavioral_recovers_shannon_and_continues_in_alpha():
     pmf = pmfs(12)
     for alpha in (1, 1 + 1e-9):
-        found = behavioral_entropy(pmf, alpha=alpha, beta=1)
-        np.testing.assert_allclose(found, shannon_entropy(pmf), rtol=1e-6)
+        entropies = behavioral_entropy(pmf, alpha=alpha, beta=1)
+        np.testing.assert_allclose(entropies, shannon_entropy(pmf), rtol=1e-6)
     by_column = behavioral_entropy(pmf.T, alpha=0.5, axis=0)
     np.testing.assert_allclose(by_column, behavioral_entropy(pmf, alpha=0.5))
 
 
-def test_messages_about_pmfs():
+def test_what_is_no_pmf():
     with pytest.raises(ValueError, match=r"pmf must sum to 1 along axis -1, got 0\.9"):
         shannon_entropy([0.5, 0.4])
     with pytest.raises(ValueError, match=r"pmf must be at least 0 everywhere, got -0\.5"):
         behavioral_entropy([1.5, -0.5], alpha=1)
+    with pytest.raises(ValueError, match="axis must be an integer"):
+        behavioral_entropy([0.5, 0.5], alpha=1, axis=None)
 
 
-@pytest.mark.parametrize("n_outcomes", [8, 16, 64, 512])
+@pytest.mark.parametrize("n_outcomes", [6, 16, 64, 512])
 def test_above_the_largest_admissible_alpha_a_part_beats_the_whole(n_outcomes):
     limit = largest_admissible_alpha(n_outcomes)
     size = np.arange(1, n_outcomes + 1)
@@ -285,17 +261,18 @@ def test_admissible_thresholds():
     assert largest_admissible_alpha(2) == largest_admissible_alpha(5) == INF
 
 
-@pytest.mark.parametrize("alpha", [0.2, 1.0, 3.0])
-def test_with_few_outcomes_it_is_the_uniform_pmf(alpha):
-    np.testing.assert_allclose(maximizing_pmf(3, alpha=alpha), 1 / 3, atol=1e-6)
-
-
-def test_above_the_admissible_alpha_a_part_of_the_outcomes_is_better():
-    assert largest_admissible_alpha(6) == pytest.approx(3.378, abs=1e-3)
-    np.testing.assert_allclose(maximizing_pmf(6, alpha=3.3), 1 / 6, atol=1e-5)
-    pmf = maximizing_pmf(6, alpha=5.0)
-    np.testing.assert_allclose(np.sort(pmf), [0, 0.2, 0.2, 0.2, 0.2, 0.2], atol=1e-3)
-    assert behavioral_entropy(pmf, alpha=5.0) > 1.02 * np.log(6)
+@pytest.mark.parametrize(
+    ("n_outcomes", "alpha", "expected"),
+    [
+        (3, 0.2, [1 / 3] * 3),
+        (3, 3.0, [1 / 3] * 3),
+        (6, 3.3, [1 / 6] * 6),
+        (6, 5.0, [0, *[0.2] * 5]),
+    ],
+)
+def test_the_maximizing_pmf_is_uniform_on_all_or_on_a_part(n_outcomes, alpha, expected):
+    pmf = maximizing_pmf(n_outcomes, alpha=alpha)
+    np.testing.assert_allclose(np.sort(pmf), expected, atol=1e-3)
 
 
 def test_it_drops_the_outcome_that_was_least_probable_and_beats_random_pmfs():

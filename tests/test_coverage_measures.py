@@ -174,7 +174,7 @@ def test_datasets_of_two_domains_have_equal_names_and_are_not_mixed(measured, re
         coverage.rank_correlations(both, returns)
     with pytest.raises(pd.errors.MergeError, match="not a one-to-one merge"):
         coverage.rank_correlations(measured, pd.concat([returns, returns]))
-    with pytest.raises(ValueError, match="one shannon for dataset d0-s0, got"):
+    with pytest.raises(ValueError, match="one value for dataset d0-s0, got"):
         figures.coverage.measures(both.assign(parameter=np.nan))
 
 

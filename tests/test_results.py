@@ -22,25 +22,22 @@ def test_a_row_keeps_the_columns_and_averages_episodes():
     assert table()["return"].tolist() == [1, 9, 3, 2, 4, 7]
     first = table().iloc[0]
     assert (first["objective"], first["parameter"], first["episodes"]) == ("behavioral", 0.5, 2)
+    config = OfflineConfig(algorithm="cql", convention="standard")
+    assert results.row(config, None, 1, np.ones(2), "abc")["algorithm"] == "cql-standard"
 
 
 def test_final_is_the_last_evaluation_and_best_the_highest():
     """The series 1, 9, 3 ends in 3; its best is 9."""
     assert results.final(table())["return"].tolist() == [3, 7]
-    assert results.best(table())["return"].tolist() == [9, 7]
-    final, best = (results.summary(table(), score) for score in results.SCORES)
-    assert (final["score"].tolist(), final["mean"].tolist()) == (["final"], [5])
-    assert (best["score"].tolist(), best["mean"].tolist()) == (["best"], [8])
-    with pytest.raises(ValueError, match="score must be one of final, best, got 'last'"):
-        results.summary(table(), "last")
-
-
-def test_summary_has_mean_and_spread_over_seeds():
+    assert results.scores(table(), "best")["return"].tolist() == [9, 7]
     (row,) = results.summary(table()).to_dict("records")
-    assert row["mean"] == row["iqm"] == 5
+    assert (row["score"], row["seeds"], row["mean"], row["iqm"]) == ("final", 2, 5, 5)
     assert 3 <= row["low"] < row["high"] <= 7
     assert row["sd"] == pytest.approx(np.std([3, 7], ddof=1))
-    assert row["seeds"] == 2
+    (row,) = results.summary(table(), "best").to_dict("records")
+    assert (row["score"], row["mean"]) == ("best", 8)
+    with pytest.raises(ValueError, match="score must be one of final, best, got 'last'"):
+        results.summary(table(), "last")
 
 
 def test_collect_reads_what_write_wrote(tmp_path):
@@ -55,65 +52,51 @@ def test_collect_reads_what_write_wrote(tmp_path):
         results.collect(tmp_path / "offline" / "a")  # of another runs_dir
 
 
-def test_collect_parses_files_of_one_kind_together(tmp_path, monkeypatch):
-    """The paper's runs have 1,300 files."""
-    calls, read_csv = [], pd.read_csv
-    monkeypatch.setattr(pd, "read_csv", lambda *a, **k: calls.append(1) or read_csv(*a, **k))
-    for run in range(30):
-        folder = tmp_path / "offline" / f"run-{run}"
+def test_what_was_learnt_online_counts_once(tmp_path):
+    for name in ("task-s0", "copy"):
+        folder = tmp_path / "datasets" / "walker" / name
         folder.mkdir(parents=True)
-        results.write(folder / "results.csv", table())
-    assert len(results.collect(tmp_path)) == 30 * 6
-    assert len(calls) == 1
-
-
-def many(means, seeds=5):
-    """Rows of made-up seeds, 2 apart, around the mean of each (task, dataset, algorithm)."""
-    rows = []
-    for (task, dataset, algorithm), mean in means.items():
-        for seed in range(seeds):
-            config = OfflineConfig(task=task, dataset=dataset, algorithm=algorithm, seed=seed)
-            value = mean + 2.0 * (seed - (seeds - 1) / 2)
-            rows.append(results.row(config, PretrainConfig(), 10, np.array([value]), "abc"))
-    return pd.DataFrame(rows)
+        results.write(folder / results.ONLINE, table())
+    assert results.online(tmp_path, "laptop") == {"walker_stand": table()["return"].mean()}
+    assert results.online(tmp_path, "other") == {}
 
 
 def test_policies_that_diverged_are_counted_and_are_in_no_mean():
-    rows = table()
-    rows.loc[rows["seed"] == 1, ["return", "status"]] = (np.nan, "diverged")
+    rows = table().assign(step=lambda t: 10 + t["step"])
+    rows.loc[rows["seed"].eq(1) & rows["step"].eq(12), ["return", "status"]] = (np.nan, "diverged")
     (row,) = results.summary(rows).to_dict("records")
     assert (row["seeds"], row["diverged"], row["mean"]) == (1, 1, 3)
-    (none,) = results.summary(rows[rows["seed"] == 1]).to_dict("records")
+    (row,) = results.table_1(rows).to_dict("records")
+    assert (row["policies"], row["mean of finals"], row["best over everything"]) == (1, 3, 9)
+    (none,) = results.summary(rows[rows["return"].isna()]).to_dict("records")
     assert (none["seeds"], none["diverged"], str(none["mean"])) == (0, 1, "nan")
 
 
-def test_the_matrix_of_improvement():
-    means = {("walker_stand", name, "td3"): value for name, value in (("a", 500.0), ("b", 100.0))}
-    matrix = results.improvement(many(means), "dataset")
-    assert matrix.loc["a", "b"] == 1
-    assert matrix.loc["b", "a"] == 0
-    assert np.isnan(matrix.loc["a", "a"])
-    means[("walker_run", "a", "td3")] = 1.0
-    with pytest.raises(ValueError, match=r"wherever another has, got none of .*walker_run"):
-        results.improvement(many(means), "dataset")
+def many(means, seeds=5, **changes):
+    """Rows of made-up seeds, 2 apart, around the mean of each (dataset, algorithm)."""
+    rows = []
+    for (dataset, algorithm), mean in means.items():
+        for seed in range(seeds):
+            config = OfflineConfig(dataset=dataset, algorithm=algorithm, seed=seed)
+            value = np.array([mean + 2.0 * (seed - (seeds - 1) / 2)])
+            rows.append(results.row(config, PretrainConfig(), 10, value, "abc", **changes))
+    return pd.DataFrame(rows)
 
 
-def test_improvement_compares_runs_of_one_learner_with_each_other():
+def test_the_matrix_of_improvement_compares_runs_within_a_stratum():
     """Each learner does better on a; between learners b's better one beats a's worse one."""
     means = {("a", "td3"): 300.0, ("a", "cql"): 100.0, ("b", "td3"): 200.0, ("b", "cql"): 50.0}
-    rows = many({("walker_stand", *key): mean for key, mean in means.items()})
-    assert results.improvement(rows, "dataset").loc["a", "b"] == 0.75
-    within = ("task", "algorithm")
-    assert results.improvement(rows, "dataset", within=within).loc["a", "b"] == 1
+    matrix = results.improvement(many(means), "dataset")
+    assert (matrix.loc["a", "b"], matrix.loc["b", "a"]) == (0.75, 0.25)
+    assert np.isnan(matrix.loc["a", "a"])
+    within = ("task", "algorithm", "parameter")
+    without = many(means, parameter=None)  # as that of rnd is
+    assert results.improvement(without, "dataset", within=within).loc["a", "b"] == 1
+    with pytest.raises(ValueError, match=r"b must have runs in every algorithm .* got .* 1 of 2"):
+        results.improvement(many(means)[:-5], "dataset", within=("algorithm",))
 
 
 def test_table_1_shows_means_beside_the_best():
-    means = {("walker_stand", "a", a): m for a, m in (("td3", 500.0), ("cql", 300.0))}
-    (row,) = results.table_1(many(means)).to_dict("records")
+    (row,) = results.table_1(many({("a", "td3"): 500.0, ("a", "cql"): 300.0})).to_dict("records")
     assert row["best over everything"] == 504
     assert (row["mean of finals"], row["best mean"], row["policies"]) == (400, 500, 10)
-
-
-def test_variants_of_a_learner_are_rows_of_their_own():
-    config = OfflineConfig(algorithm="cql", convention="standard")
-    assert results.row(config, None, 1, np.ones(2), "abc")["algorithm"] == "cql-standard"

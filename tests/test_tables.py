@@ -5,7 +5,6 @@ import json
 import re
 from dataclasses import replace
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,10 +15,8 @@ from belib import figures, gather, results, study
 from belib.results import __main__, tables
 
 EDITS = {
-    "index repeats": lambda t: t.set_axis([0] * len(t)),
     "parts joined": lambda t: pd.concat([t[t["seed"] < 2], t[t["seed"] >= 2]]),
-    "shuffled": lambda t: t.sample(frac=1, random_state=3),
-    "sorted": lambda t: t.sort_values("return", ascending=False),
+    "index repeats": lambda t: t.sample(frac=1, random_state=3).set_axis([0] * len(t)),
     "joined twice": lambda t: pd.concat([t, t.sample(frac=0.5, random_state=0)]),
     "columns": lambda t: t[sorted(t, reverse=True)].assign(note="mine"),
     "floats": lambda t: t.astype(dict.fromkeys(t.select_dtypes("int"), float)),
@@ -38,8 +35,6 @@ def learnt(table):
 
 STATISTICS = {
     "evaluations": results.evaluations,
-    "final": results.final,
-    "best": results.best,
     "summary": results.summary,
     "summary of best": lambda t: results.summary(t, "best"),
     "improvement": lambda t: results.improvement(learnt(t), "dataset", within=("algorithm",)),
@@ -61,87 +56,44 @@ def test_statistics_do_not_depend_on_the_form_of_the_table(edit, answers):
         pd.testing.assert_frame_equal(result, expected[name], check_dtype=False, obj=name)
 
 
+@pytest.mark.parametrize("kind", ["index repeats", "joined twice", "floats"])
+def test_the_units_of_a_study_do_not_depend_on_the_form_of_its_tables(kind):
+    made, names = synthetic.example(), ("offline", "datasets", "coverage")
+    edited = replace(made, **{name: EDITS[kind](getattr(made, name)) for name in names})
+    pd.testing.assert_frame_equal(study.units(made), study.units(edited), check_dtype=False)
+    with pytest.raises(ValueError, match=r"for domain walker, dataset shannon-s0, .* steps 7"):
+        replace(made, datasets=pd.concat([made.datasets, made.datasets.assign(steps=7)]))
+
+
 REFUSED = [
     (lambda t: t[:0], "table must have rows, got none"),
-    (lambda t: t.to_dict("records"), "must be a pandas DataFrame, got list"),
+    (lambda t: t.to_dict("records"), "must be a pandas DataFrame"),
     (
         lambda t: pd.concat([t, t.assign(**{"return": 0.5})]),
-        r"one return for task walker_stand, .* seed 0, step 10, got 110.0, 0.5",
+        r"one value for task walker_stand, .* seed 0, step 10, got another: return 0.5",
     ),
     (lambda t: t.drop(columns="return"), "must have the columns return, got domain"),
-    (lambda t: pd.concat([t, t[["return"]]], axis=1), "got two 'return'"),
-    (lambda t: t.astype({"return": str}), "return must be numbers, or missing, got '110.0'"),
-    (lambda t: t.assign(**{"return": np.inf}), "return must be finite, or missing"),
-    (lambda t: t.assign(**{"return": True}), "return must be numbers, .* got True in row 0"),
-    (lambda t: t.assign(seed=np.nan), "seed must be whole numbers, got nan in row 0"),
-    (lambda t: t.assign(step="0.5"), "step must be whole numbers, got '0.5'"),
+    (lambda t: pd.concat([t, t[["return"]]], axis=1), "columns have different names"),
+    (lambda t: t.assign(**{"return": "high"}), "return must be numbers: .*.high."),
+    (lambda t: t.assign(**{"return": np.inf}), "return must be finite, or missing, got inf"),
+    (lambda t: t.assign(seed=np.nan), "seed must be whole numbers, got nan"),
+    (lambda t: t.assign(step="0.5"), "step must be whole numbers, got 0.5"),
     (lambda t: t.assign(task=None), "task must be given in every row"),
-    (
-        lambda t: pd.concat([t, t.assign(scale="paper", seed=7)]),
-        "must have one scale, got paper, synthetic",
-    ),
+    (lambda t: pd.concat([t, t.assign(scale="paper", seed=7)]), "must have one scale, got .'paper"),
 ]
 
 
 @pytest.mark.parametrize(("change", "message"), REFUSED)
-@pytest.mark.parametrize(
-    "function", [results.summary, results.table_1, figures.returns.learning_curves]
-)
-def test_ambiguous_tables_are_refused(change, message, function):
-    with pytest.raises(ValueError, match=message):
-        function(change(learnt(made_up())))
-
-
-def test_a_policy_that_diverged_has_no_final_return_in_table_1():
-    table = learnt(made_up(("walker_run",), ("td3",), [("rnd", None)]))
-    table.loc[(table["seed"] == 2) & (table["step"] == 20), "return"] = np.nan
-    (row,) = results.table_1(table).to_dict("records")
-    assert (row["policies"], row["mean of finals"], row["best over everything"]) == (2, 125, 130)
-
-
-def test_returns_are_compared_where_a_stratum_has_no_parameter():
-    """Groups of rnd, whose parameter is missing, are not left out."""
-    table = learnt(made_up(("walker_run",), ("td3", "cql"), [("rnd", None), ("renyi", 0.5)]))
-    table.loc[table["dataset"].eq("rnd-s0") & table["algorithm"].eq("td3"), "return"] += 1000
-    matrix = results.improvement(table, "algorithm", within=("task", "parameter"))
-    assert matrix.loc["td3", "cql"] == 0.75
-
-
-def heights(axes):
-    bars = [bar.get_height() for ax in np.ravel(axes) for bar in ax.patches]
-    lines = [line.get_ydata() for ax in np.ravel(axes) for line in ax.lines]
-    plt.close("all")
-    return bars, [np.asarray(line, float).tolist() for line in lines]
-
-
-FIGURES = {
-    "returns": lambda t: figures.returns.returns(results.final(t)),
-    "parameter curves": lambda t: figures.returns.parameter_curves(results.best(t)),
-    "learning curves": figures.returns.learning_curves,
-}
-
-
-@pytest.mark.parametrize("name", FIGURES)
-def test_figures_show_the_evaluations_whatever_the_form_of_the_table(name):
-    table = made_up(("walker_stand",), ("td3",), seeds=2)
-    expected = heights(FIGURES[name](table))
-    for kind in ("index repeats", "shuffled", "joined twice", "text", "categories"):
-        assert heights(FIGURES[name](EDITS[kind](table))) == expected, kind
+def test_ambiguous_tables_are_refused(change, message):
+    table = change(learnt(made_up(learners=("td3",))))
+    for function in (results.summary, figures.returns.learning_curves):
+        with pytest.raises(ValueError, match=message):
+            function(table)
 
 
 def test_bars_are_of_policies():
     with pytest.raises(ValueError, match=r"row a policy, as results.final .* got several of"):
         figures.returns.returns(made_up())
-
-
-@pytest.mark.parametrize("kind", ["index repeats", "shuffled", "joined twice", "floats"])
-def test_the_units_of_a_study_do_not_depend_on_the_form_of_its_tables(kind):
-    made, names = synthetic.example(), ("offline", "datasets", "coverage")
-    edited = replace(made, **{name: EDITS[kind](getattr(made, name)) for name in names})
-    pd.testing.assert_frame_equal(study.units(made), study.units(edited), check_dtype=False)
-    message = "one steps for domain walker, dataset shannon-s0, got 50000, 7"
-    with pytest.raises(ValueError, match=message):
-        replace(made, datasets=pd.concat([made.datasets, made.datasets.assign(steps=7)]))
 
 
 @pytest.fixture
@@ -158,8 +110,7 @@ def two(tmp_path):
 
 READ = {
     "no last end of line": lambda t: t.rstrip(b"\n"),
-    "ends of lines": lambda t: t.replace(b"\n", b"\r\n"),
-    "byte order mark": lambda t: b"\xef\xbb\xbf" + t,
+    "ends of lines": lambda t: b"\xef\xbb\xbf" + t.replace(b"\n", b"\r\n"),
     "empty lines": lambda t: t + b"\n\n",
     "quotes": lambda t: re.sub(rb"walker_run", b'"walker_run"', t),
     "digits": lambda t: t.replace(b",none,", b",12345678e012,").replace(b",a,", b",007,"),
@@ -171,7 +122,6 @@ def test_files_of_any_editor_are_read(kind, two):
     runs_dir, file, content = two
     file.write_bytes(READ[kind](content))
     table = results.collect(runs_dir)
-    assert table["domain"].tolist() == ["walker"] * 8
     dataset, revision = ("007", "12345678e012") if kind == "digits" else ("a", "none")
     assert table["dataset"].unique().tolist() == [dataset, "b"]
     assert table["revision"].unique().tolist() == list(dict.fromkeys([revision, "none"]))
@@ -179,16 +129,15 @@ def test_files_of_any_editor_are_read(kind, two):
 
 
 UNREADABLE = [
-    (lambda t: b"", "headings must be there"),
-    (lambda t: t[:-50], "line 5 must have 17 fields, as many as headings"),
+    (lambda t: b"", "No columns"),
+    (lambda t: t[:-50], "as many fields as there are headings"),
+    (lambda t: t.replace(b"120.0", b"120,0", 1), "as many fields as there are headings"),
     (lambda t: t.replace(b",", b";"), "must have the columns domain, task"),
     (lambda t: t.replace(b"return", b"reward"), "must have the columns return"),
-    (lambda t: t.partition(b"\n")[2], "headings must be there and differ, got"),
-    (lambda t: t.replace(b"120.0", b"high", 1), "numbers, or missing, got 'high' in row"),
-    (lambda t: t.replace(b"120.0", b"120,0", 1), "line 3 must have 17 fields"),
+    (lambda t: t.partition(b"\n")[2], "must have the columns domain, task"),
+    (lambda t: t.replace(b"120.0", b"high", 1), "return must be numbers: .*.high."),
     (lambda t: t.replace(b"walker_run", b'"walker_run', 1), "unexpected end"),
-    (lambda t: t.decode().encode("utf-16"), "must be text in UTF-8"),
-    (lambda t: b"<html>\n<body>403</body>\n", "must have the columns domain, task"),
+    (lambda t: t.decode().encode("utf-16"), "can't decode"),
 ]
 
 
@@ -196,36 +145,20 @@ UNREADABLE = [
 def test_damaged_files_are_named(change, message, two, monkeypatch):
     runs_dir, file, content = two
     file.write_bytes(change(content))
-    message = rf"{re.escape(str(file))}.* {message}"
-    with pytest.raises(ValueError, match=message):
-        results.collect(runs_dir)
     monkeypatch.setattr("sys.argv", ["results", str(runs_dir)])
-    with pytest.raises(SystemExit, match=message):
+    with pytest.raises(SystemExit, match=rf"{re.escape(str(file))}: .*{message}"):
         __main__.main()
-
-
-def test_what_was_learnt_online_counts_once(two):
-    runs_dir, _, content = two
-    for name in ("task-s0", "copy"):
-        folder = runs_dir / "datasets" / "walker" / name
-        folder.mkdir(parents=True)
-        (folder / "online.csv").write_bytes(content)
-    assert results.online(runs_dir, "synthetic") == {"walker_run": 120}
-    assert results.online(runs_dir, "other") == {}
 
 
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        ("offline.csv", lambda t: t.replace("return,", "score,"), "must have the columns return"),
-        ("offline.csv", lambda t: t[:-30], "line .* must have"),
         ("offline.csv", lambda t: t.replace("synthetic", "x", 1), "must have one "),
-        ("datasets.csv", lambda t: t.replace(",50000,", ",many,", 1), "steps must be whole"),
-        ("datasets.csv", lambda t: t.replace(",", ";"), "must have the columns .*steps"),
-        ("coverage.csv", lambda t: "", "headings must be there"),
-        ("provenance.json", lambda t: "[]", "must hold a JSON object, got list"),
-        ("provenance.json", lambda t: t[:-9], "must hold JSON"),
-        ("provenance.json", lambda t: json.dumps({"scale": "x"}), "must have learning"),
+        ("datasets.csv", lambda t: t.replace(",50000,", ",many,", 1), "steps must be numbers"),
+        ("coverage.csv", lambda t: "", "No columns"),
+        ("provenance.json", lambda t: "[]", "must hold a JSON object, got "),
+        ("provenance.json", lambda t: t[:-9], "must hold .*JSON"),
+        ("provenance.json", lambda t: json.dumps({"scale": "x"}), "learning"),
     ],
 )
 def test_damaged_files_of_a_study_are_named(tmp_path, name, change, message):

@@ -34,13 +34,8 @@ SCORES = ("final", "best")
 MEMBER = ["task", "dataset", "algorithm", "seed"]
 """The columns that identify a policy."""
 
-RULES: dict[str, Any] = {
-    "names": MEMBER[:3],
-    "integers": ["seed", "step"],
-    "numbers": ["return"],
-    "optional": ["parameter", "episodes", "upright"],
-}
-"""Arguments of `tables.checked`."""
+_RULES: dict[str, Any] = {"names": MEMBER[:3], "integers": ["seed", "step"], "numbers": ["return"]}
+_RULES["optional"] = ["parameter", "episodes", "upright"]
 
 PAPER_TABLE_1 = pd.DataFrame(
     {
@@ -53,6 +48,10 @@ PAPER_TABLE_1 = pd.DataFrame(
     index=["BE", "RE", "SE", "RND", "SMM"],
 ).T
 """The best return over datasets, seeds, learners and evaluations, 500K steps and 100K updates."""
+
+
+_ORDERS = (PAPER_TABLE_1.index, ALGORITHMS)
+_PLACES = {name: str(place) for names in _ORDERS for place, name in enumerate(names)}
 
 
 def row(
@@ -97,8 +96,8 @@ def read(*files: Path) -> pd.DataFrame:
     """
     later = ("status", "upright", "precision", "variant")
     required = [name for name in COLUMNS if name not in later]
-    table = tables.read_csv(*files, text=TEXT, empty=True, others=required, **RULES)
-    return table.reindex(columns=[*COLUMNS, *(name for name in table if name not in COLUMNS)])
+    table = tables.read_csv(*files, text=TEXT, empty=True, others=required, **_RULES)
+    return table.reindex(columns=list(dict.fromkeys([*COLUMNS, *table])))
 
 
 def collect(runs_dir: str | Path) -> pd.DataFrame:
@@ -114,66 +113,57 @@ def collect(runs_dir: str | Path) -> pd.DataFrame:
 def evaluations(table: pd.DataFrame, *columns: str) -> pd.DataFrame:
     """Return every evaluation once, from rows of `COLUMNS` in any order.
 
-    They are sorted by task (the paper's first), dataset, learner, seed and step. Raises ValueError
+    They are sorted by task (the paper's first), dataset, learner, seed and step. Raise ValueError
     if one of `MEMBER`, `step`, `return`, the scales and `columns` is missing, for several scales,
     and if a policy has two returns at one step.
     """
-    table = tables.checked(table, others=["scale", "data_scale", *columns], **RULES)
+    table = tables.checked(table, others=["scale", "data_scale", *columns], **_RULES)
     for name in ("scale", "data_scale"):
-        scales = sorted(table[name].dropna().astype(str).unique())
+        scales = sorted(table[name].dropna().unique())
         if len(scales) > 1:
-            got = ", ".join(scales)
-            raise ValueError(f"results of one statistic must have one {name}, got {got}")
-    keys = list(table[[*MEMBER, "step"]].itertuples(index=False, name=None))
-    order = sorted(range(len(keys)), key=lambda row: _sort_key(*keys[row]))
-    return tables.once(table.iloc[order], [*MEMBER, "step"], ["return"])
+            raise ValueError(f"results of one statistic must have one {name}, got {scales}")
+    table = table.sort_values([*MEMBER, "step"], key=_sort_keys)
+    return tables.once(table, [*MEMBER, "step"], ["return"])
 
 
-def _sort_key(task: str, dataset: str, algorithm: str, *numbers: int) -> tuple:
-    tasks, learner = list(PAPER_TABLE_1.index), algorithm.partition("-")[0]
-    place = tasks.index(task) if task in tasks else len(tasks)
-    rank = ALGORITHMS.index(learner) if learner in ALGORITHMS else len(ALGORITHMS)
-    return place, task, dataset, rank, algorithm, *numbers
-
-
-def final(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the last evaluation of every policy; see `evaluations`."""
-    last = evaluations(table).drop_duplicates(MEMBER, keep="last")
-    return last.assign(score="final").reset_index(drop=True)
-
-
-def best(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the evaluation with the highest return of every policy; see `evaluations`."""
-    table = evaluations(table)
-    values = table.assign(value=table["return"].fillna(-np.inf))
-    top = values.groupby(MEMBER, sort=False)["value"].idxmax()
-    return table.loc[top].assign(score="best").reset_index(drop=True)
+def _sort_keys(column: pd.Series) -> pd.Series:
+    if column.name not in ("task", "algorithm"):
+        return column
+    return column.map(lambda name: _PLACES.get(name.partition("-")[0], "9") + name)
 
 
 def scores(table: pd.DataFrame, score: str) -> pd.DataFrame:
     """Return the `final` or the `best` evaluation of every policy; a column `score` says which."""
     if score not in SCORES:
         raise ValueError(f"score must be one of {', '.join(SCORES)}, got {score!r}")
-    return final(table) if score == "final" else best(table)
+    table = evaluations(table)
+    values = table["return"].fillna(-np.inf) if score == "best" else table["step"]
+    top = table.assign(value=values).groupby(MEMBER, sort=False)["value"].idxmax()
+    return table.loc[top].assign(score=score).reset_index(drop=True)
+
+
+def final(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the last evaluation of every policy; see `evaluations`."""
+    return scores(table, "final")
 
 
 def summary(table: pd.DataFrame, score: str = "final") -> pd.DataFrame:
-    """Return statistics over seeds, a row a task, dataset and learner (or baseline).
+    """Return statistics over seeds, one row per task, dataset and learner (or baseline).
 
     `mean` and `sd` (n - 1) are the paper's; `iqm` is the interquartile mean with a 95 % bootstrap
     interval from `low` to `high`. Policies that diverged are counted and enter no mean.
     """
     rows = []
-    members = scores(evaluations(table, "episodes", "upright"), score)
+    members = scores(evaluations(table, "upright"), score)
     for key, group in members.groupby(MEMBER[:3]):
-        runs = [group["return"].dropna().to_numpy()]
-        low, high = bootstrap(runs, interquartile_mean)
+        returns, first = group["return"].dropna(), group.iloc[0]
+        low, high = bootstrap([returns.to_numpy()], interquartile_mean)
         row = dict(zip(MEMBER[:3], key, strict=True)) | {"score": score}
-        row |= {"mean": group["return"].mean(), "sd": group["return"].std()}
-        row |= {"iqm": float(interquartile_mean(runs)), "low": low, "high": high}
-        row |= {"seeds": len(runs[0]), "diverged": len(group) - len(runs[0])}
-        first = group[["step", "episodes", "scale"]].iloc[0].to_dict()
-        rows.append({**row, "upright": group["upright"].mean(), **first})
+        row |= {"mean": returns.mean(), "sd": returns.std()}
+        row |= {"iqm": float(interquartile_mean([returns])), "low": low, "high": high}
+        row |= {"seeds": len(returns), "diverged": len(group) - len(returns)}
+        row |= {"step": first["step"], "scale": first["scale"], "upright": group["upright"].mean()}
+        rows.append(row)
     return pd.DataFrame(rows).sort_values(["task", "mean"], ignore_index=True)
 
 
@@ -183,18 +173,17 @@ def improvement(
     """Return the matrix of P(a policy of the row's group has a higher return than the column's).
 
     Groups differ in the column `by`, such as `dataset` or `algorithm`. Policies are compared where
-    they agree in the columns `within`, and the probabilities averaged; ties count half. Raises
+    they agree in the columns `within`, and the probabilities averaged; ties count half. Raise
     ValueError if a group has no policies where another has some.
     """
     members = scores(evaluations(table, by, *within), score).dropna(subset="return")
-    strata = members[list(within)].apply(lambda row: ", ".join(map(str, row)), axis=1)
+    strata = members.groupby(list(within), dropna=False, sort=False).ngroup()
     runs = {}
     for name, group in members.groupby(by, dropna=False, sort=False):
-        parts = {stratum: rows.to_numpy() for stratum, rows in group.groupby(strata)["return"]}
-        missing = [stratum for stratum in strata.unique() if stratum not in parts]
-        if missing:
-            raise ValueError(f"{name} must have runs wherever another has, got none of {missing}")
-        runs[name] = [parts[stratum] for stratum in strata.unique()]
+        runs[name] = [part.to_numpy() for _, part in group.groupby(strata)["return"]]
+        if len(runs[name]) < strata.nunique():
+            rule = f"{name} must have runs in every {', '.join(within)} where another has some"
+            raise ValueError(f"{rule}, got them in {len(runs[name])} of {strata.nunique()}")
     matrix = pd.DataFrame(np.nan, index=list(runs), columns=list(runs))
     for one, two in permutations(runs, 2):
         matrix.loc[one, two] = probability_of_improvement(runs[one], runs[two])
@@ -202,7 +191,7 @@ def improvement(
 
 
 def table_1(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the paper's table 1 beside means, a row a task and objective.
+    """Return the paper's table 1 beside means, one row per task and objective.
 
     `best over everything` is the highest return over datasets, seeds, learners and steps, which
     grows with the number of `policies`. `mean of finals` is the mean final return of the same
@@ -215,5 +204,5 @@ def table_1(table: pd.DataFrame) -> pd.DataFrame:
         means = last.groupby(["dataset", "algorithm"])["return"].mean()
         row = {"task": task, "objective": objective, "best over everything": tries["return"].max()}
         row |= {"mean of finals": last["return"].mean(), "best mean": means.max()}
-        rows.append(row | {"policies": len(last), "scale": tries["scale"].iloc[0]})
+        rows.append(row | {"policies": len(last)})
     return pd.DataFrame(rows)

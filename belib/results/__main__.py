@@ -18,7 +18,7 @@ def main() -> None:
     except (ValueError, OSError) as error:
         sys.exit(str(error))
     with pd.option_context("display.width", 120, "display.float_format", "{:.1f}".format):
-        print(table.drop(columns=["upright", "episodes"]).to_string(index=False))
+        print(table.drop(columns="upright").to_string(index=False))
 
 
 if __name__ == "__main__":

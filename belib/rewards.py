@@ -85,7 +85,7 @@ def behavioral_reward(distance: Distance, *, alpha: float, beta: float, c: float
 def peak_distance(*, alpha: float, beta: float) -> float:
     """Return the R at which `behavioral_reward` (c = 1) is largest; inf for alpha <= 1.
 
-    The derivative of the log reward is 0 there: (1 + R) / R L = alpha (beta L^alpha - 1).
+    The derivative of the log reward is 0 there: L (1 + R) / R = alpha (beta L^alpha - 1).
 
     >>> round(peak_distance(alpha=2.0, beta=0.16), 1)
     92.4
@@ -120,16 +120,10 @@ def behavioral_reward_exact(
     (`r_deriv:4`); its mean over a sample is the estimated entropy, in nats. The paper then drops
     exp(D) and D as negligible (`r_deriv:5`, `r_deriv:6`), and sets d = 1 (`r_final`).
 
-    Where the density exceeds 1 (u < 0), the weighting is the identity, as in
-    `belib.weighting.Prelec`, and the term is Shannon's, u.
-
-    Args:
-        distance: R to the k-th neighbour.
-        k, n: number of the neighbour, number of states.
-        d: dimension of the states, or of their representation.
-
-    Return (sign, log of the absolute value): at d = 512, doubling R may multiply the reward by
-    1e154. At R = 0 the log is inf and the sign -1.
+    R is the distance to the k-th neighbour among n states of dimension d. Where the density exceeds
+    1 (u < 0), the weighting is the identity, as in `belib.weighting.Prelec`, and the term is
+    Shannon's, u. At R = 0 the log is inf and the sign -1. At d = 512, doubling R may multiply the
+    reward by 1e154.
     """
     for name, value in (("alpha", alpha), ("beta", beta), ("k", k), ("n", n), ("d", d)):
         check_positive(name, value)
@@ -161,12 +155,9 @@ def _library(distance: object) -> tuple[Any, Any]:
 class Objective(NamedTuple):
     """What a dataset is collected for."""
 
-    reward: Callable[[Any], Callable] | None = None
-    """For APT: maps a `PretrainConfig` to the reward, a function of a tensor of distances."""
-    parameter: str | None = None
-    """The field of the config, `alpha` or `q`, whose value is in the dataset's name."""
-    agent: str | None = "apt"
-    """A key of `belib.agents.AGENTS`; None for uniformly random actions."""
+    reward: Callable[[Any], Callable] | None = None  # for APT: config -> function of distances
+    parameter: str | None = None  # the config's field, `alpha` or `q`, in the dataset's name
+    agent: str | None = "apt"  # a key of `belib.agents.AGENTS`; None for uniformly random actions
 
 
 def _behavioral(config: Any) -> Callable:
@@ -202,7 +193,7 @@ def distance_reward(config: Any, obs_dim: int) -> Callable:
     M of Prelec's beta is the dimension of the space of distances.
     """
     reward = OBJECTIVES[config.objective].reward
-    assert reward, f"{config.objective} has no reward of distances"
+    assert reward, config.objective
     dim = obs_dim if config.representation == "observation" else config.representation_dim
     return reward(replace(config, representation_dim=dim))
 

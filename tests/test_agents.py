@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from belib.agents import AGENTS, agent_of, side_by_side
-from belib.agents.ddpg import DDPG
 from belib.config import PretrainConfig
 from belib.replay import Batch
 from belib.rewards import OBJECTIVES, behavioral_reward, facts
@@ -185,19 +184,6 @@ def test_products_in_bfloat16_pay_nearly_the_same(objective):
     assert all(value.dtype == torch.float32 for value in (*two.values(), *rounded.parameters()))
     torch.testing.assert_close(two["intrinsic_reward"], one["intrinsic_reward"], rtol=0.05, atol=0)
     assert two["intrinsic_reward"] != one["intrinsic_reward"]
-
-
-def test_ddpg_learns_from_the_rewards_in_replay():
-    """With reward -(a - tanh(obs))^2 and no future the optimal policy is a = tanh(obs)."""
-    sizes = {"hidden_dim": 32, "batch_size": 64, "learning_rate": 3e-3}
-    agent, g = DDPG(OBS, ACTION, [PretrainConfig(**sizes)]), torch.Generator().manual_seed(0)
-    for _ in range(400):
-        obs = torch.randn(1, 64, OBS, generator=g)
-        action = torch.rand(1, 64, ACTION, generator=g) * 2 - 1
-        reward = -(action - obs[..., :ACTION].tanh()).square().sum(-1)
-        agent.update(Batch(obs, action, reward, torch.zeros(1, 64), obs, path=obs))
-    error = (agent.act(obs, explore=False) - obs[..., :ACTION].tanh()).abs().mean()
-    assert error < 0.2  # random actions are off by 0.65, zero actions by 0.54
 
 
 def test_objectives_stand_side_by_side_once_and_random_actions_last():

@@ -90,19 +90,7 @@ def test_torchs_setting_is_the_fastest_that_is_right_and_restored(monkeypatch, e
         assert torch.get_float32_matmul_precision() == before
 
 
-def test_bfloat16_products_leave_parameters_gradients_and_outputs_in_float32():
-    actor, x = Actor(Streams([0], "test"), 4, 2, 8), torch.randn(1, 50, 4)
-    with products("bfloat16"):
-        rounded = actor(x)
-        assert actor.trunk(x).dtype == torch.bfloat16
-    rounded.square().mean().backward()
-    assert {rounded.dtype} | {p.grad.dtype for p in actor.parameters()} == {torch.float32}
-    exact = actor(x)
-    assert not torch.equal(rounded, exact)
-    torch.testing.assert_close(rounded, exact, atol=0.03, rtol=0)
-
-
-def test_bfloat16_products_use_the_present_parameters():
+def test_bfloat16_products_use_present_parameters_and_leave_all_else_in_float32():
     """Also after a step inside the same block, and with gradients after a call without them."""
     actor, x = Actor(Streams([0], "test"), 4, 2, 8), torch.randn(1, 50, 4)
     with products("bfloat16"):
@@ -110,9 +98,14 @@ def test_bfloat16_products_use_the_present_parameters():
             before = actor(x)
             actor.head[0].weight.mul_(2)
         after = actor(x)
-        gradients = torch.autograd.grad(after.sum(), list(actor.parameters()))
-    assert not torch.equal(before, after)
+        assert actor.trunk(x).dtype == torch.bfloat16
+    gradients = torch.autograd.grad(after.sum(), list(actor.parameters()))
+    assert {x.dtype for x in (after, *gradients)} == {torch.float32}
     assert all(gradient.abs().sum() > 0 for gradient in gradients)
+    exact = actor(x)
+    assert not torch.equal(before, after)
+    assert not torch.equal(exact, after)
+    torch.testing.assert_close(after, exact, atol=0.03, rtol=0)
 
 
 def test_the_fastest_precision_is_measured_and_must_be_right(monkeypatch):
@@ -165,8 +158,7 @@ def test_smoothing_noise_is_drawn_for_each_row_clipped_and_differentiable():
 
 def test_acting_is_the_mean_or_noisy_and_in_range():
     made, obs = learner("td3"), 100 * torch.randn(1, 100, OBS)
-    mean = made.act(obs, explore=False)
+    mean, noisy = (made.act(obs, explore=explore) for explore in (False, True))
     assert torch.equal(mean, made.act(obs, explore=False))
-    noisy = made.act(obs, explore=True)
     assert (noisy - mean).abs().max() > 0.3  # exploration noise is not clipped
     assert max(mean.abs().max(), noisy.abs().max()) < 1

@@ -1,6 +1,5 @@
 """Learners: losses by hand, ExORL's conventions, losses pinned to a file."""
 
-import copy
 import json
 import math
 from pathlib import Path
@@ -176,19 +175,6 @@ def test_cqls_temperature_rises_where_entropy_is_below_its_target():
         loss, _ = made.temperature_loss(torch.tensor([log_density]))
         (gradient,) = torch.autograd.grad(loss.sum(), made.temperature.parameters())
         assert -gradient.sign().item() == sign
-
-
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_a_step_of_one_network_leaves_the_others_alone(algorithm):
-    made, data = learner(algorithm), batch()
-    names = ("actor",) if algorithm == "bc" else ("critic", "actor")
-    for name in names:
-        before = copy.deepcopy(dict(made.named_parameters()))
-        made.descend(name, *getattr(made, f"{name}_loss")(data))
-        changed = {key for key, value in made.named_parameters() if not value.equal(before[key])}
-        assert changed
-        assert all(key.startswith(f"{name}.") for key in changed)
-        assert all(parameter.grad is None for parameter in made.parameters())
 
 
 def losses(case, steps=(1, 10, 100)):

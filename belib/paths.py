@@ -1,6 +1,5 @@
 """The project's folders, atomic writes, file locks, the git revision."""
 
-import errno
 import fcntl
 import json
 import os
@@ -61,14 +60,13 @@ def write_atomic(path: Path, write: Callable[[BinaryIO], object]) -> None:
         os.replace(temporary, path)
     except BaseException as error:
         temporary.unlink(missing_ok=True)
-        cause = _disk_error(error, before)
-        if cause is None:
+        cause: BaseException | None = error  # torch raises RuntimeError from the disk's error
+        while isinstance(cause, Exception) and not (isinstance(cause, OSError) or cause is before):
+            cause = cause.__cause__ or cause.__context__
+        if not isinstance(cause, OSError) or cause is before:  # of another write
             raise
-        advice = "It is as it was before"
-        if cause.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            advice += ": free space and run again, what is on disk is continued"
-        message = f"cannot write {path}: {cause.strerror or cause}. {advice}"
-        raise type(cause)(cause.errno, message) from error
+        message = f"cannot write {path}: {cause.strerror or cause}. It is as it was before: "
+        raise type(cause)(cause.errno, f"{message}free space and run again") from error
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)
@@ -76,43 +74,20 @@ def write_atomic(path: Path, write: Callable[[BinaryIO], object]) -> None:
         os.close(folder)
 
 
-def _disk_error(error: BaseException | None, before: BaseException | None) -> OSError | None:
-    """Return the OSError that caused an exception (torch raises RuntimeError from it), or None.
-
-    `before` is an exception that was being handled when the write began; it is not a cause.
-    """
-    if not isinstance(error, Exception):
-        return None
-    while error is not None and error is not before and not isinstance(error, OSError):
-        error = error.__cause__ or error.__context__
-    return error if isinstance(error, OSError) and error is not before else None
-
-
 def write_text(path: Path, text: str) -> None:
     """Write text atomically."""
     write_atomic(path, lambda file: file.write(text.encode()))
 
 
-def read_text(path: Path) -> str:
-    """Return a file's text, without a byte order mark; ValueError if it is not UTF-8."""
-    try:
-        return path.read_text("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} must be text in UTF-8: {error}") from error
-
-
 def read_json(path: Path, keys: Iterable[str] = ()) -> dict[str, Any]:
     """Return the object in a JSON file; ValueError if it is none or lacks one of the `keys`."""
-    text = read_text(path)
     try:
-        values = json.loads(text)
+        values = json.loads(path.read_bytes())
     except ValueError as error:
         raise ValueError(f"{path} must hold JSON: {error}") from error
-    if not isinstance(values, dict):
-        raise ValueError(f"{path} must hold a JSON object, got {type(values).__name__}")
-    missing = ", ".join(key for key in keys if key not in values)
-    if missing:
-        raise ValueError(f"{path} must have {missing}, got {', '.join(values) or 'none'}")
+    if not isinstance(values, dict) or not values.keys() >= set(keys):
+        rule = f"must hold a JSON object with {', '.join(keys) or 'names'}"
+        raise ValueError(f"{path} {rule}, got {values!r:.80}")
     return values
 
 

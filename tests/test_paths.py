@@ -23,14 +23,7 @@ def file(tmp_path):
 
 
 def everything(file):
-    return {each.name: each.read_bytes() for each in file.parent.iterdir()}
-
-
-WRITERS = {
-    "bytes": lambda opened: opened.write(b"new" * 10_000),
-    "arrays": lambda opened: np.savez_compressed(opened, a=np.random.default_rng(0).random(10**5)),
-    "tensors": lambda opened: torch.save({"a": torch.zeros(10**5)}, opened),
-}
+    return {path.name: path.read_bytes() for path in file.parent.iterdir()}
 
 
 class FullDisk:
@@ -49,6 +42,12 @@ class FullDisk:
         return getattr(self.opened, name)
 
 
+WRITERS = {
+    "arrays": lambda opened: np.savez_compressed(opened, a=np.random.default_rng(0).random(10**4)),
+    "tensors": lambda opened: torch.save({"a": torch.zeros(10**4)}, opened),
+}
+
+
 @pytest.mark.parametrize("kind", WRITERS)
 def test_a_full_disk_leaves_the_old_file_and_says_what_to_do(file, kind):
     """torch hides the disk's error behind one of its own."""
@@ -59,17 +58,6 @@ def test_a_full_disk_leaves_the_old_file_and_says_what_to_do(file, kind):
     paths.write_atomic(file, WRITERS[kind])  # once there is space
     assert list(everything(file)) == ["file.npz"]
     assert file.read_bytes() != b"old"
-
-
-@pytest.mark.parametrize("fails", ["fsync", "replace"])
-def test_a_disk_that_fails_at_the_last_moment(file, monkeypatch, fails):
-    def fail(*_):
-        raise OSError(errno.EIO, "Input/output error")
-
-    monkeypatch.setattr(os, fails, fail)
-    with pytest.raises(OSError, match=r"file.npz: Input/output error. It is as it was before"):
-        paths.write_atomic(file, WRITERS["bytes"])
-    assert everything(file) == {"file.npz": b"old"}
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
@@ -109,7 +97,7 @@ def write_for_ever(path):
 
 def test_a_killed_writer_leaves_a_whole_file(tmp_path):
     path = tmp_path / "file"
-    for delay in np.random.default_rng(0).uniform(0, 0.1, 10):
+    for delay in np.random.default_rng(0).uniform(0, 0.1, 5):
         writer = multiprocessing.get_context("fork").Process(target=write_for_ever, args=(path,))
         writer.start()
         while not path.exists():  # however slow the disk is
@@ -120,7 +108,7 @@ def test_a_killed_writer_leaves_a_whole_file(tmp_path):
         writer.join()
         content = path.read_bytes()
         assert content == content[:1] * 200_000
-    assert {each.name for each in tmp_path.iterdir()} <= {"file", ".file.tmp"}
+    assert {path.name for path in tmp_path.iterdir()} <= {"file", ".file.tmp"}
 
 
 def test_a_folder_that_cannot_be_made_is_named(file):
@@ -138,11 +126,11 @@ def test_whoever_waits_for_a_lock_gets_it_next(tmp_path):
             log.write_text(log.read_text() + f"{name} out; ")
 
     context = multiprocessing.get_context("fork")
-    workers = [context.Process(target=append, args=(i,)) for i in range(6)]
+    workers = [context.Process(target=append, args=(i,)) for i in range(4)]
     for worker in workers:
         worker.start()
     for worker in workers:
         worker.join()
     entries = log.read_text().split("; ")[:-1]
-    assert sorted(entries) == [f"{i} in, {i} out" for i in range(6)]
+    assert sorted(entries) == [f"{i} in, {i} out" for i in range(4)]
     assert not lock.exists()

@@ -84,7 +84,7 @@ def _integral(log_f: Callable, box: Array, term: Callable, level: float) -> tupl
         return value.real, value.imag
 
     def at_angles(angle: NDArray) -> NDArray:
-        angles = angle.real.ravel()
+        angles = np.real(angle).ravel()
         directions = np.stack([np.cos(angles), np.sin(angles)], axis=-1)
         return _along_rays(log_f, box, directions, term, level).reshape(angle.shape)
 

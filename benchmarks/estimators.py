@@ -13,8 +13,7 @@ from measuring import provenance, write_table
 from numpy.typing import NDArray
 from scipy import stats
 
-from belib.estimators import KNNSample
-from belib.estimators.twicing import twiced
+from belib.estimators import KNNSample, twiced
 from belib.weighting import Prelec, entropy_term, prelec_beta
 
 ALPHAS = (0.2, 0.5, 0.7, 0.9, 1.0, 1.5, 2.0, 3.0, 5.0)

@@ -2,15 +2,12 @@
 
 import functools
 import math
-import multiprocessing
 import pickle
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
 from scipy import stats
 
 from belib import entropy, estimators, rewards
@@ -24,7 +21,7 @@ PMF = np.array([0.5, 0.3, 0.2])
 # Every public function of arrays, as a function of one array that it must accept or refuse.
 FUNCTIONS = {
     "knn_distances": (lambda x: knn_distances(x, k=3), SAMPLES),
-    "knn_density": (lambda x: estimators.knn_density(x, k=3), SAMPLES),
+    "knn_log_density": (lambda x: estimators.knn_log_density(x, k=3), SAMPLES),
     "shannon_entropy_knn": (estimators.shannon_entropy_knn, SAMPLES),
     "renyi_entropy_knn": (lambda x: estimators.renyi_entropy_knn(x, q=0.5), SAMPLES),
     "behavioral_entropy_knn": (lambda x: estimators.behavioral_entropy_knn(x, alpha=0.5), SAMPLES),
@@ -113,45 +110,29 @@ ENTROPIES = {
 }
 
 
-@settings(deadline=None, max_examples=60, derandomize=True)
-@given(
-    name=st.sampled_from(sorted(ENTROPIES)),
-    scale=st.sampled_from([1e-300, 1e-140, 1e-9, 1.0, 1e9, 1e140, 1e300]),
-    d=st.sampled_from([1, 3, 12]),
-    kind=st.sampled_from([np.float32, np.float64]),
-    duplicates=st.sampled_from(["raise", "drop", "jitter"]),
-    equal=st.booleans(),
-)
-@example(name="shannon", scale=1e300, d=3, kind=np.float64, duplicates="jitter", equal=True)
-def test_entropies_follow_the_scale_or_are_refused(name, scale, d, kind, duplicates, equal):
+@pytest.mark.parametrize("d", [1, 3, 12])
+@pytest.mark.parametrize("scale", [1e-300, 1e-140, 1e-9, 1e9, 1e140, 1e300])
+@pytest.mark.parametrize("name", ENTROPIES)
+def test_entropies_follow_the_scale_or_are_refused(name, scale, d):
     """H of c X with reference volume c^d is H of X."""
-    x = np.random.default_rng(1).normal(size=(80, d))
-    if equal:
-        x[7] = x[8]
-    with np.errstate(all="ignore"):
-        scaled, volume = (x * scale).astype(kind), float(np.power(scale, d))
-    try:
-        found = ENTROPIES[name](scaled, duplicates=duplicates, reference_volume=volume)
-    except ValueError:
-        in_range = np.isfinite(scaled).all() and 1e-300 < volume < 1e300
-        assert (equal and duplicates == "raise") or not in_range or kind == np.float32
+    x, volume = (
+        np.random.default_rng(1).normal(size=(80, d)),
+        float(scale**d if abs(d * np.log10(scale)) < 308 else np.inf),
+    )
+    if not 1e-300 < volume < 1e300:
+        with pytest.raises(ValueError, match=r"must be|underflows"):
+            ENTROPIES[name](scale * x, reference_volume=volume)
         return
-    expected = ENTROPIES[name](x.astype(kind), duplicates=duplicates)
-    assert found.value == pytest.approx(expected.value, rel=1e-3)
+    estimate = ENTROPIES[name](scale * x, reference_volume=volume)
+    assert estimate.value == pytest.approx(ENTROPIES[name](x).value, rel=1e-6)
 
 
-def test_estimates_go_to_other_processes_whole():
-    samples = [np.random.default_rng(seed).normal(size=(200, 1)) for seed in range(3)]
-    here = [estimators.renyi_entropy_knn(x, q=0.5) for x in samples]
-    estimate = functools.partial(estimators.renyi_entropy_knn, q=0.5)
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        for one, other in zip(here, pool.map(estimate, samples), strict=True):
-            assert (one.value, one.standard_error) == (other.value, other.standard_error)
-    own = estimators.generalized_behavioral_entropy_knn(samples[0], weighting=lambda p: p)
-    again = pickle.loads(pickle.dumps(own))
-    assert again.standard_error == own.standard_error > 0
-    assert (again.local_values == own.local_values).all()
-    assert pickle.loads(pickle.dumps(again)).standard_error == own.standard_error
+def test_estimates_are_pickled_whole():
+    x = np.random.default_rng(0).normal(size=(200, 1))
+    estimate = estimators.generalized_behavioral_entropy_knn(x, weighting=lambda p: p)
+    again = pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(estimate))))
+    assert again.standard_error == estimate.standard_error > 0
+    assert (again.local_values == estimate.local_values).all()
 
 
 NEAR_ONE = [1, 1 + 2.3e-16, 1 - 1.2e-16, sum([0.1] * 10), 1 - 1e-14, 1 + 1e-12, 1 - 1e-9, 1 + 1e-6]
@@ -175,12 +156,6 @@ def test_renyis_limit_is_smooth_from_both_sides(q):
     for r in (distance, torch.tensor(distance), torch.tensor(distance, dtype=torch.float16)):
         ours, limit = rewards.renyi_reward(r, q=q), rewards.shannon_reward(r)
         np.testing.assert_allclose(ours, limit, rtol=3e-7 + 20 * abs(q - 1))
-
-
-def test_both_forms_of_the_gamma_ratio_meet():
-    for y in (1e-4, -1e-4):
-        series, direct = (estimators._log_gamma_ratio(5, y * c) for c in (1 - 1e-9, 1 + 1e-9))
-        assert series == pytest.approx(direct, abs=1e-14)
 
 
 def test_extreme_orders_and_parameters():
@@ -211,8 +186,6 @@ PARAMETERS = [
     (INTEGER, lambda x: knn_distances(SAMPLES, k=x)),
     (INTEGER, lambda x: knn_distances(torch.tensor(SAMPLES), k=x)),
     (INTEGER, lambda x: estimators.shannon_entropy_knn(SAMPLES, k=x)),
-    ("seed must be", lambda x: estimators.shannon_entropy_knn(SAMPLES, seed=x)),
-    ("seed must be", lambda x: estimators.knn_density(SAMPLES, seed=x)),
 ]
 NO_NUMBERS = ["2", None, [1.0, 2.0], np.array([0.5, 2.0]), 1j, math.nan, 0.0, -1]
 
@@ -222,12 +195,6 @@ def test_parameters_that_are_no_numbers_are_refused_by_name(message, function):
     for value in NO_NUMBERS:
         with pytest.raises(ValueError, match=message):
             function(value)
-
-
-def test_supports_and_axes_that_make_no_sense():
-    for support in ((0, 1, 2), (3, -3), ([0, 0, 0], 9), ("a", "b"), (math.nan, 9)):
-        with pytest.raises(ValueError, match="support must"):
-            estimators.shannon_entropy_knn(SAMPLES, support=support)
 
 
 def test_a_reward_of_negative_distances_is_refused():

@@ -111,7 +111,7 @@ def _joint_states(features: Array, states: States, seed: int) -> tuple[Mask, flo
     points = features[joint]
     r = np.median(knn_distances(points, k=_K)[:, -1])
     points = points[:, np.ptp(points, axis=0) > 0]  # a constant feature has no density
-    log_f = estimators.knn_density(points, k=_K, log=True, duplicates="drop")
+    log_f = estimators.knn_log_density(points, k=_K, duplicates="drop")
     # a dataset's density is at most the joint one times the number of datasets
     return joint, float(r), math.exp(-np.quantile(log_f, 0.99)) / len(counts)
 

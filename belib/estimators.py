@@ -12,19 +12,18 @@ from typing import Any, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import digamma, gammaln, polygamma
+from scipy.special import digamma, gammaln
 
-from belib.arrays import check_positive, real_array, whole_number
-from belib.estimators.twicing import twiced
+from belib.arrays import check_positive, real_array
 from belib.knn import knn_distances
 from belib.weighting import Prelec, entropy_term
 
 Array = NDArray[np.float64]
 Support = tuple[ArrayLike, ArrayLike]
 
-CORRECTIONS, DUPLICATES = (None, "iterated"), ("raise", "jitter", "drop")
-_JITTER = 1e-8  # standard deviations of a column
+CORRECTIONS, DUPLICATES = (None, "iterated"), ("raise", "drop")
 _GROUPS, _GROUP_SIZE = 64, 500  # for the standard error: groups, and samples of one at most
+_STEP = 0.01  # grid step of u in `twiced`, nats; half the step changes results by about 1e-6
 
 
 class Options(TypedDict, total=False):
@@ -34,33 +33,16 @@ class Options(TypedDict, total=False):
     reference_volume: float
     support: Support | None
     duplicates: str
-    seed: int
-
-
-class CorrectedOptions(Options, total=False):
-    """Options of the estimators that have a correction: see `KNNSample`."""
-
-    correction: str | None
 
 
 @dataclass(frozen=True)
 class EntropyEstimate:
-    """An entropy (nats) estimated from n samples of d dimensions; `float` returns the value.
-
-    `value` is the mean of `local_values` (n,). `share_above_one` is the share of samples with
-    an estimated density above 1, where entropies depend on the weighting's extension.
-    """
+    """An entropy (nats), the mean of `local_values` (n,) at n samples."""
 
     value: float
     local_values: Array = field(repr=False)
     n: int
-    k: int
-    d: int
-    share_above_one: float
     _subsample: Callable[[], float] | None = field(repr=False)
-
-    def __float__(self) -> float:
-        return self.value
 
     def __getstate__(self) -> dict[str, Any]:
         """Return all numbers, without the samples, for pickling."""
@@ -77,29 +59,32 @@ class EntropyEstimate:
 
 
 def generalized_behavioral_entropy_knn(
-    samples: ArrayLike, *, weighting: Callable, **options: Unpack[CorrectedOptions]
+    samples: ArrayLike,
+    *,
+    weighting: Callable,
+    correction: str | None = "iterated",
+    **options: Unpack[Options],
 ) -> EntropyEstimate:
     """Return -int w(f) log w(f) dx from samples of f, nats (paper, equation 13).
 
     Args:
         samples: (n, d), or (n,) for d = 1.
         weighting: a `belib.weighting.Weighting`, or any function of f.
-        options: of `KNNSample`.
+        correction, options: of `KNNSample`.
 
     Raise ValueError for samples that are not finite, too few, of a wrong shape, equal, or constant
     in a column; for parameters out of range; and if the value over- or underflows.
     """
-    sample = KNNSample(samples, **options)  # u = -log f at each sample, from its neighbours
+    odd = isinstance(weighting, Prelec) and weighting.extension == "odd" and weighting.alpha > 1
+    if odd and correction is not None:
+        rule = "correction must be None for the odd extension with alpha > 1"
+        raise ValueError(f"{rule}: estimates have no finite mean, got {correction!r}")
+    sample = KNNSample(samples, correction=correction, **options)  # u = -log f at each sample
 
     def ratio(u: Array) -> Array:  # -w(f) log w(f) / f
         return entropy_term(weighting, -u, -u)
 
-    if sample.correction is None:
-        return sample.mean(ratio)
-    if isinstance(weighting, Prelec) and weighting.extension == "odd" and weighting.alpha > 1:
-        rule = "correction must be None for the odd extension with alpha > 1"
-        raise ValueError(f"{rule}: estimates have no finite mean, got {sample.correction!r}")
-    return sample.mean(lambda u: twiced(ratio, u, sample.k))
+    return sample.mean(ratio if correction is None else lambda u: twiced(ratio, u, sample.k))
 
 
 def behavioral_entropy_knn(
@@ -108,7 +93,8 @@ def behavioral_entropy_knn(
     alpha: float,
     beta: float = 1.0,
     extension: str = "identity",
-    **options: Unpack[CorrectedOptions],
+    correction: str | None = "iterated",
+    **options: Unpack[Options],
 ) -> EntropyEstimate:
     """Return behavioral entropy with Prelec's weighting (paper, equations 8 and 13).
 
@@ -121,8 +107,9 @@ def behavioral_entropy_knn(
     >>> print(f"{estimate.value:.3f} ± {estimate.standard_error:.3f} nats")
     1.422 ± 0.008 nats
     """
-    weighting = Prelec(alpha, beta, extension)
-    return generalized_behavioral_entropy_knn(samples, weighting=weighting, **options)
+    return generalized_behavioral_entropy_knn(
+        samples, weighting=Prelec(alpha, beta, extension), correction=correction, **options
+    )
 
 
 def naive_behavioral_entropy_knn(
@@ -136,13 +123,15 @@ def naive_behavioral_entropy_knn(
     return sample.mean(lambda u: entropy_term(weighting, -u))
 
 
-def shannon_entropy_knn(samples: ArrayLike, **options: Unpack[CorrectedOptions]) -> EntropyEstimate:
+def shannon_entropy_knn(
+    samples: ArrayLike, *, correction: str | None = "iterated", **options: Unpack[Options]
+) -> EntropyEstimate:
     """Return Shannon's entropy log(n - 1) - psi(k) + mean log(V_d R^d) (Kozachenko, Leonenko 1987).
 
     `correction=None` is the paper's plug-in, log n - log k + mean log(V_d R^d) (equation 10). In
     many dimensions balls are wide and estimates too high: by 1 nat for n = 100,000 at d = 24.
     """
-    return KNNSample(samples, **options).mean(lambda u: u)
+    return KNNSample(samples, correction=correction, **options).mean(lambda u: u)
 
 
 def renyi_entropy_knn(
@@ -154,41 +143,28 @@ def renyi_entropy_knn(
     at q = 1. Local values are its linearisation, whose mean is the value.
     """
     check_positive("q", q)
-    sample, y = KNNSample(samples, **options, correction="iterated"), 1 - q
+    sample, y = KNNSample(samples, correction="iterated", **options), 1 - q
     if q >= sample.k + 1:
         raise ValueError(f"q must be above 0 and below k + 1 = {sample.k + 1}, got {q}")
+    if abs(y) < 1e-6:  # where the entropies differ by about 1e-6
+        return sample.mean(lambda u: u)
+    log_ratio = y * digamma(sample.k) + gammaln(sample.k) - gammaln(sample.k + y)
 
     def local(u: Array) -> Array:
-        log_power = y * u + _log_gamma_ratio(sample.k, y)
+        log_power = y * u + log_ratio
         peak = log_power.max(-1, keepdims=True)
         log_mean = peak + np.log1p(np.expm1(log_power - peak).mean(-1, keepdims=True))
         return (log_mean + np.expm1(log_power - log_mean)) / y
 
-    return sample.mean(local if y else lambda u: u)
+    return sample.mean(local)
 
 
-def _log_gamma_ratio(k: int, y: float) -> float:
-    """Return y psi(k) + log Gamma(k) - log Gamma(k + y), without cancellation near y = 0."""
-    if abs(y) < 1e-4:  # Taylor series
-        return -float(polygamma(1, k) * y**2 / 2 + polygamma(2, k) * y**3 / 6)
-    return y * digamma(k) + gammaln(k) - gammaln(k + y)
-
-
-def knn_density(
-    samples: ArrayLike, *, k: int = 5, log: bool = False, duplicates: str = "raise", seed: int = 0
-) -> Array:
-    """Return k-NN densities at the samples, (n,), or their logarithms (paper, equation 9).
+def knn_log_density(samples: ArrayLike, *, k: int = 5, duplicates: str = "raise") -> Array:
+    """Return logarithms of k-NN densities at the samples, (n,) (paper, equation 9).
 
     f(x) = k / (n V_d R_k(x)^d); R_k is the distance to the k-th neighbour, the point excluded.
     """
-    log_f = -KNNSample(samples, k=k, correction=None, duplicates=duplicates, seed=seed).u
-    if log:
-        return log_f
-    with np.errstate(over="ignore", under="ignore"):
-        density = np.exp(log_f)
-    if density.min() == 0 or density.max() == np.inf:
-        raise ValueError(f"densities e^{log_f.min():.4g} to e^{log_f.max():.4g}: use log=True")
-    return density
+    return -KNNSample(samples, k=k, correction=None, duplicates=duplicates).u
 
 
 @dataclass
@@ -203,9 +179,7 @@ class KNNSample:
         support: (low, high) of a box that holds the density. Balls become cubes, cut at its sides.
             This removes the bias at the sides if the density is not near 0 there, and adds error
             if it is (Beta(2, 2) in d = 4: twice the error).
-        duplicates: equal samples have no density: "raise", "drop" duplicates, or "jitter" all
-            samples by 1e-8 standard deviations, which changes the entropy.
-        seed: of the jitter, and of the groups for the standard error.
+        duplicates: equal samples have no density: "raise", or "drop" duplicates.
     """
 
     samples: InitVar[ArrayLike]
@@ -214,7 +188,6 @@ class KNNSample:
     reference_volume: float = 1.0
     support: Support | None = None
     duplicates: str = "raise"
-    seed: int = 0
 
     def __post_init__(self, samples: ArrayLike) -> None:
         if self.correction not in CORRECTIONS:
@@ -222,7 +195,6 @@ class KNNSample:
         if self.duplicates not in DUPLICATES:
             raise ValueError(f"duplicates must be one of {DUPLICATES}, got {self.duplicates!r}")
         check_positive("reference_volume", self.reference_volume)
-        whole_number("seed", self.seed)
         points = real_array("samples", samples)
         self.points = points = points[:, None] if points.ndim == 1 else points
         if points.ndim != 2 or points.shape[1] == 0:
@@ -231,7 +203,10 @@ class KNNSample:
             raise ValueError(f"samples must vary in every column, columns {constant} are constant")
         nearest, self.u = self._neighbours(points)
         if not nearest.all():  # equal samples
-            self.points = _distinct(self.points, self.duplicates, self.seed)
+            self.points = np.unique(points, axis=0)
+            if self.duplicates == "raise":
+                equal = f"{len(points) - len(self.points)} duplicates among {len(points)}"
+                raise ValueError(f'samples must be distinct, got {equal}; see duplicates="drop"')
             _, self.u = self._neighbours(self.points)
 
     def _neighbours(self, points: Array) -> tuple[Array, Array]:
@@ -248,18 +223,17 @@ class KNNSample:
         """Return the mean of local(u); `local` maps (..., n) to (..., n)."""
         with np.errstate(over="ignore", invalid="ignore"):
             values = local(self.u)
-        value, (n, d), u = float(values.mean()), self.points.shape, self.u
+        value, u = float(values.mean()), self.u
         if not np.isfinite(value) or not values.any():
             raise ValueError(
                 f"the estimate over- or underflows float64: -log f goes from {u.min():.4g} to "
                 f"{u.max():.4g}; choose a reference_volume near e^{np.median(u):.4g}"
             )
-        share, subsample = float((u < 0).mean()), partial(self.standard_error, local)
-        return EntropyEstimate(value, values, n, self.k, d, share, subsample)
+        return EntropyEstimate(value, values, len(u), partial(self.standard_error, local))
 
     def standard_error(self, local: Callable[[Array], Array]) -> float:
         """Return sqrt(m / n * variance of the value between groups of m samples)."""
-        n, random = len(self.points), np.random.default_rng(self.seed)
+        n, random = len(self.points), np.random.default_rng(0)
         m = min(n // 2, _GROUP_SIZE)
         if m < 4 * self.k:
             return math.nan
@@ -271,30 +245,38 @@ class KNNSample:
         return math.sqrt(np.mean(variances) * m / n)
 
 
-def _distinct(points: Array, duplicates: str, seed: int) -> Array:
-    """Return the points without duplicates, or jittered."""
-    distinct = np.unique(points, axis=0)
-    if duplicates == "raise":
-        equal = f"{len(points) - len(distinct)} duplicates among {len(points)}"
-        raise ValueError(f'samples must be distinct, got {equal}; see duplicates="drop", "jitter"')
-    if duplicates == "drop":
-        return distinct
-    noise = np.random.default_rng(seed).normal(size=points.shape)
-    unit = np.abs(points).max(0)  # squares may overflow
-    return points + _JITTER * (points / unit).std(0) * unit * noise
-
-
 def _log_ball(points: Array, distances: Array, support: Support | None) -> Array:
     """Return log volumes (n,) of balls around points, or of cubes cut at the support's sides."""
     d, reach = points.shape[1], distances[:, None]
     if support is None:
         return d * np.log(distances) + d / 2 * math.log(math.pi) - gammaln(d / 2 + 1)
-    sides = [real_array("support", side, finite=False) for side in support]
-    if len(sides) != 2 or any(side.shape not in ((), (1,), (d,)) for side in sides):
+    low, high = (real_array("support", side, finite=False) for side in support)
+    if low.size not in (1, d) or high.size not in (1, d) or not (low < high).all():
         raise ValueError(f"support must be (low, high), numbers or {d} of them, got {support}")
-    low, high = (np.broadcast_to(side, d) for side in sides)
-    if not (low < high).all():
-        raise ValueError(f"support must be (low, high) with low < high, got {support}")
     if outside := ((points < low) | (points > high)).any(1).sum():
         raise ValueError(f"samples must lie in support {support}, but {outside} do not")
     return np.log(np.minimum(points + reach, high) - np.maximum(points - reach, low)).sum(1)
+
+
+def twiced(term: Callable[[Array], Array], u: Array, k: int) -> Array:
+    """Return phi = sum_{j<=2} (I - K)^j G = 3G - (3K - K^2) G at u, G = term (order-2 twicing).
+
+    K averages over the noise of a k-NN density: (K G)(u) = E G(u + log T - psi(k)), T ~ Gamma(k).
+    G has the bias (K - I) G, and phi has -(I - K)^3 G. Both are 0 for G(u) = u, and phi = u.
+    (3K - K^2) G is smooth, so it is tabulated and interpolated linearly. The convolution is direct,
+    not by FFT: G grows like e^u, and an FFT's rounding error is relative to its largest value.
+    """
+    # the noise's density on a grid, and the kernel of 3K - K^2
+    centre, log_gamma = digamma(k), gammaln(k)
+    low = math.floor(((log_gamma - 40) / k - centre) / _STEP)
+    high = math.ceil((math.log(k + 12 * math.sqrt(k) + 40) - centre) / _STEP)
+    s = np.arange(low, high + 1) * _STEP + centre
+    kernel = np.exp(k * s - np.exp(s) - log_gamma) * _STEP
+    double = -np.convolve(kernel, kernel)
+    double[-low : -low + len(kernel)] += 3 * kernel
+    # (3K - K^2) G on a grid around u
+    first, last = math.floor(u.min() / _STEP) - 1, math.ceil(u.max() / _STEP) + 1
+    wide = np.arange(first + 2 * low, last + 2 * high + 1) * _STEP
+    table = np.convolve(term(wide), double[::-1], mode="valid")
+    grid = np.arange(first, last + 1) * _STEP
+    return 3 * term(u) - np.interp(u, grid, table)

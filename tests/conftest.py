@@ -13,8 +13,6 @@ from belib.config import OfflineConfig, PretrainConfig
 from belib.envs import Environment, TaskRewards, primal_task
 from belib.training import pretrain
 
-SMALL = {"scale": "test", "hidden_dim": 16, "batch_size": 16}
-
 
 @pytest.fixture(autouse=True)
 def the_same_everywhere(request):
@@ -56,33 +54,30 @@ class OtherSums(TorchDispatchMode):
 
 
 @pytest.fixture(params=["highest", "medium"])
-def float32_products(request):
+def float32_products(request, monkeypatch):
     """Both answers of `machine.fastest_float32`, on a processor where they differ in bits."""
-    with pytest.MonkeyPatch.context() as patch, OtherSums():
-        patch.setattr(machine, "fastest_float32", lambda: request.param)
+    monkeypatch.setattr(machine, "fastest_float32", lambda: request.param)
+    with OtherSums():
         yield
+
+
+def small_config(kind, sizes):
+    return lambda **changes: kind(
+        **{"scale": "test", "hidden_dim": 16, "batch_size": 16, **sizes, **changes}
+    )
 
 
 @pytest.fixture
 def small_pretrain():
     """A collection of seconds: two episodes, one of them random; keywords replace fields."""
-
-    def make(**changes):
-        sizes = {"representation_dim": 8, "k": 3, "num_steps": 2000, "random_steps": 1000}
-        return PretrainConfig(**{**SMALL, **sizes, "update_every": 10, **changes})
-
-    return make
+    sizes = {"representation_dim": 8, "k": 3, "num_steps": 2000, "random_steps": 1000}
+    return small_config(PretrainConfig, {**sizes, "update_every": 10})
 
 
 @pytest.fixture
 def small_offline():
     """An offline run of seconds; keywords replace fields."""
-
-    def make(**changes):
-        sizes = {"num_steps": 30, "eval_every": 20, "eval_episodes": 1}
-        return OfflineConfig(**{**SMALL, **sizes, **changes})
-
-    return make
+    return small_config(OfflineConfig, {"num_steps": 30, "eval_every": 20, "eval_episodes": 1})
 
 
 def collect_by_hand(folder, lengths, seed):
@@ -91,33 +86,26 @@ def collect_by_hand(folder, lengths, seed):
     env, rewards = Environment(primal_task(domain), seed), TaskRewards(domain)
     random = np.random.RandomState(seed)
     for index, length in enumerate(lengths):
-        steps = [(np.zeros(env.action_dim), env.reset(), np.zeros(len(rewards.tasks)))]
-        for _ in range(length):
-            action = random.uniform(-1, 1, env.action_dim)
-            steps.append((action, env.step(action), rewards(env.physics)))
-        columns = [(s.obs, a, [s.reward], [s.discount], s.physics) for a, s, _ in steps]
+        steps, labels = [(np.zeros(env.action_dim), env.reset())], [np.zeros(len(rewards.tasks))]
+        for action in random.uniform(-1, 1, (length, env.action_dim)):
+            steps.append((action, env.step(action)))
+            labels.append(rewards(env.physics))
+        columns = [(s.obs, a, [s.reward], [s.discount], s.physics) for a, s in steps]
         arrays = zip(datasets.DTYPES.items(), zip(*columns, strict=True), strict=True)
         episode = {key: np.array(column, dtype) for (key, dtype), column in arrays}
-        labels = zip(*(found for _, _, found in steps), strict=True)
-        labels = dict(zip(rewards.tasks, map(np.array, labels), strict=True))
+        labels = dict(zip(rewards.tasks, np.transpose(labels), strict=True))
         datasets.write_episode(folder, index, episode, labels)
     sizes = {"domain": domain, "objective": "random", "num_steps": sum(lengths), "seed": seed}
     (folder / "config.yaml").write_text(PretrainConfig(**sizes, scale="test").to_yaml())
     datasets.write_card(folder)
 
 
-@pytest.fixture(scope="session")
-def hand_made(tmp_path_factory):
-    """Where datasets made by hand are kept for the whole session."""
-    return tmp_path_factory.mktemp("made_by_hand")
-
-
 @pytest.fixture
-def make_dataset(tmp_path, hand_made):
+def make_dataset(tmp_path, tmp_path_factory):
     """Builds `datasets/<domain>/<name>` with three short episodes, for one test alone."""
 
     def make(name="random-s0", lengths=(4, 6, 4), domain="walker", seed=0):
-        kept = hand_made / str((lengths, seed)) / domain / name
+        kept = tmp_path_factory.getbasetemp() / "by_hand" / str((lengths, seed)) / domain / name
         if not kept.exists():
             collect_by_hand(kept, lengths, seed)
         return datasets.load(shutil.copytree(kept, tmp_path / "datasets" / domain / name))

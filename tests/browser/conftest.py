@@ -17,30 +17,24 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", 
 
 
 class Lab:
-    """A running JupyterLab at an address."""
+    """A JupyterLab at an address."""
 
     def __init__(self, url):
         self.url = url
 
-    def get(self, path):
-        with urllib.request.urlopen(f"{self.url}/{path}", timeout=5) as answer:
-            return json.load(answer)
-
-    def idle(self):
-        """Return whether there are sessions and the kernels of all are idle."""
-        sessions = self.get("api/sessions")
-        return bool(sessions) and all(s["kernel"]["execution_state"] == "idle" for s in sessions)
-
-    def wait_until(self, condition, what, seconds=60):
+    def wait_until_idle(self, sessions=1, seconds=60):
+        """Wait until the kernels of at least so many sessions are all idle."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            try:
-                if condition():
-                    return
-            except OSError:  # not listening yet
-                pass
             time.sleep(0.2)
-        raise TimeoutError(f"{what}: not within {seconds} s")
+            try:
+                with urllib.request.urlopen(f"{self.url}/api/sessions", timeout=5) as answer:
+                    states = [s["kernel"]["execution_state"] for s in json.load(answer)]
+            except OSError:  # not listening yet
+                continue
+            if len(states) >= sessions and set(states) <= {"idle"}:
+                return
+        raise TimeoutError(f"{self.url}: not idle within {seconds} s")
 
 
 @pytest.fixture(scope="session")
@@ -61,36 +55,30 @@ def lab(tmp_path_factory):
         server = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
     try:
         lab = Lab(f"http://127.0.0.1:{port}")
-        lab.wait_until(lambda: lab.get("api"), f"JupyterLab answers ({home / 'log'})")
+        lab.wait_until_idle(sessions=0)
         yield lab
     finally:
         server.terminate()
         server.wait(20)
 
 
-@pytest.fixture(scope="session")
-def browser():
+@pytest.fixture(params=[1400])
+def page(request):
+    """A page that lists what it has `loaded`; an error in its console fails the test."""
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     if CHROMIUM is None:
         pytest.skip("no Chromium on the path")
     with playwright.sync_playwright() as start:
         # Chromium has no sandbox for root, nor in most containers.
         browser = start.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
+        page = browser.new_page(viewport={"width": request.param, "height": 1100})
+        page.set_default_timeout(30_000)
+        page.loaded, errors = [], []
+        page.on("request", lambda request: page.loaded.append(request.url))
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
+        yield page
         browser.close()
-
-
-@pytest.fixture(params=[1400])
-def page(browser, request):
-    """A page that lists what it has `loaded`; an error in its console fails the test."""
-    page = browser.new_page(viewport={"width": request.param, "height": 1100})
-    page.set_default_timeout(30_000)
-    page.loaded, errors = [], []
-    page.on("request", lambda request: page.loaded.append(request.url))
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
-    yield page
-    page.close()
     assert errors == []
 
 

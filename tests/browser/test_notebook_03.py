@@ -13,12 +13,12 @@ def widget(page, lab):
     page.goto(f"{lab.url}/lab/tree/03_reward_visualization.ipynb")
     # Before both of these JupyterLab would ask which kernel to run it with.
     page.get_by_text("| Idle").wait_for(timeout=60_000)
-    lab.wait_until(lab.idle, "a kernel for the notebook")
+    lab.wait_until_idle()
     page.locator(".lm-MenuBar-itemLabel", has_text="Run").first.click()
     page.get_by_text("Run All Cells", exact=True).click()
     timed = page.locator(".jp-OutputArea-output", has_text="seconds a redraw")
     timed.wait_for(timeout=180_000, state="attached")
-    lab.wait_until(lab.idle, "the notebook's end")
+    lab.wait_until_idle()
     assert page.locator(".jp-RenderedText[data-mime-type*='error']").count() == 0
     tabs = page.locator(".jupyter-widgets.widget-tab")
     tabs.scroll_into_view_if_needed()
@@ -42,7 +42,17 @@ def test_the_slider_moves_the_picture(page, widget, screenshots):
     expect(picture).not_to_have_attribute("src", opened)
     page.screenshot(path=screenshots / "2-keyboard.png")
 
-    assert drag(page, handle, picture) >= 5, "it moves while one drags"
+    # drag to the right by mouse: it moves while one drags
+    box, pictures = handle.bounding_box(), set()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    page.mouse.move(x, y)
+    page.mouse.down()
+    for step in range(1, 31):
+        page.mouse.move(x + 6 * step, y)
+        page.wait_for_timeout(30)
+        pictures.add(picture.get_attribute("src"))
+    page.mouse.up()
+    assert len(pictures) >= 5
     expect(readout).to_have_text(re.compile(r"[2-5]\.\d\d"))
     page.screenshot(path=screenshots / "3-mouse.png")
 
@@ -54,17 +64,3 @@ def test_the_slider_moves_the_picture(page, widget, screenshots):
     widget.get_by_role("button", name="climb").click()
     widget.get_by_text("more than the uniform pmf").wait_for()
     page.screenshot(path=screenshots / "4-climbed.png")
-
-
-def drag(page, handle, picture):
-    """Drag a handle to the right by mouse; return how many pictures appeared on the way."""
-    box, pictures = handle.bounding_box(), set()
-    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
-    page.mouse.move(x, y)
-    page.mouse.down()
-    for step in range(1, 31):
-        page.mouse.move(x + 6 * step, y)
-        page.wait_for_timeout(30)
-        pictures.add(picture.get_attribute("src"))
-    page.mouse.up()
-    return len(pictures)

@@ -24,10 +24,9 @@ _FIRST_COORDINATES = ((0, 0.0, "first coordinate"), (1, 0.0, "second coordinate"
 
 
 def curves(metrics: pd.DataFrame, domain: str) -> np.ndarray:
-    """Plot the intrinsic reward, the representation's scale and the task returns: three Axes.
+    """Plot the rows (episodes) of a dataset's `metrics.csv`: reward, its scale, task returns.
 
-    `metrics` is a dataset's `metrics.csv`, one row per episode. Random actions have no intrinsic
-    reward, and an empty panel says so.
+    Random actions have no intrinsic reward, and an empty panel says so. Return three Axes.
     """
     _, axes = plt.subplots(1, 3, figsize=(16, 4.5))
     for ax, name in zip(axes, ("intrinsic_reward", "representation_scale"), strict=False):
@@ -48,13 +47,11 @@ def curves(metrics: pd.DataFrame, domain: str) -> np.ndarray:
 def objectives(
     metrics: Sequence[pd.DataFrame], configs: Sequence[PretrainConfig], tasks: Sequence[str]
 ) -> np.ndarray:
-    """Plot the task returns of several objectives' datasets, of `metrics` as for `curves`.
-
-    Return one Axes per task, such as `walker_stand`.
-    """
-    columns = ("objective", "parameter", "variant")
-    recipes = [{name: getattr(config, name) for name in columns} for config in configs]
-    table = pd.concat([m.assign(**recipe) for m, recipe in zip(metrics, recipes, strict=True)])
+    """Plot the task returns of several objectives' datasets: one Axes per task (`walker_stand`)."""
+    table = pd.concat(
+        m.assign(objective=c.objective, parameter=c.parameter, variant=c.variant)
+        for m, c in zip(metrics, configs, strict=True)
+    )
     table["recipe"] = style.recipes(table)
     _, axes = plt.subplots(1, len(tasks), figsize=(15, 4.5), squeeze=False)
     for ax, task in zip(axes[0], tasks, strict=True):
@@ -73,10 +70,9 @@ def _from_zero(axes: np.ndarray) -> None:
 
 
 def state_histograms(dataset: Dataset, reference: Dataset) -> np.ndarray:
-    """Plot histograms of the six observations in which two datasets differ most.
+    """Plot the six observations in which a dataset and a reference, black, differ most.
 
-    Titles give the Kolmogorov-Smirnov distances. Every tenth state counts. The reference, such as
-    random data of equal size, is the black outline.
+    Titles give the Kolmogorov-Smirnov distances of every tenth state.
     """
     ours, theirs = (
         np.concatenate([episode["observation"][1::10] for episode in data.episodes()])
@@ -99,10 +95,7 @@ def state_histograms(dataset: Dataset, reference: Dataset) -> np.ndarray:
 
 
 def torso(*datasets: Dataset) -> np.ndarray:
-    """Plot the torso's positions in every tenth state; later episodes are darker.
-
-    One Axes per dataset, with equal limits: a second one, such as random data, is for comparison.
-    """
+    """Plot the torso's positions in every tenth state; later episodes are darker."""
     columns, size = _TORSO.get(datasets[0].domain, _FIRST_COORDINATES), (6.5 * len(datasets), 4.5)
     _, axes = plt.subplots(1, len(datasets), figsize=size, sharex=True, sharey=True, squeeze=False)
     for ax, data in zip(axes[0], datasets, strict=True):

@@ -106,7 +106,7 @@ def _grid(
             draw(ax, learnt[(learnt["task"] == task) & (learnt["algorithm"] == learner)])
             if online and task in online:
                 ax.axhline(online[task], color="tab:green", linestyle=":", label="trained online")
-            ax.set_title(f"{style.task_label(task)}, {style.learner_label(learner)}")
+            ax.set_title(f"{_title(task)}, {style.learner_label(learner)}")
             ax.set(xlabel=xlabel)
         _finish(row, table[table["task"] == task])
     return style.legend(axes)
@@ -115,7 +115,9 @@ def _grid(
 def _finish(row: Sequence[Axes], rows: pd.DataFrame) -> None:
     """Draw the baselines into Axes of one task, which begin at 0."""
     for ax in row:
-        style.draw_baselines(ax, rows)
+        for name, line in zip(BASELINES, ("--", ":"), strict=True):
+            if pd.notna(mean := rows.loc[rows["algorithm"] == name, "return"].mean()):
+                ax.axhline(mean, color="0.35", linestyle=line, linewidth=2, label=name)
         ax.set(ylabel="", ylim=(0, None))
     row[0].set_ylabel("episode return")
 
@@ -162,6 +164,10 @@ def _family_curve(ax: Axes, dots: pd.DataFrame, means: pd.DataFrame, *, shift: f
     ax.scatter(of_dots, dots["return"], **_DOTS)
 
 
+def _title(task: str) -> str:
+    return task.replace("_", " ").capitalize()
+
+
 def spreads(table: pd.DataFrame) -> Axes:
     """Plot the sd between datasets of one recipe and between learner seeds: `study.spreads`."""
     tasks = list(table["task"].unique())[::-1]
@@ -171,7 +177,7 @@ def spreads(table: pd.DataFrame) -> Axes:
         shift, marker, color = marks[row.source]
         y, label = tasks.index(row.task) + shift, f"between {row.source}"
         _interval(ax, y, row.sd, row, color=color, marker=marker, label=label)
-    ax.set_yticks(range(len(tasks)), [style.task_label(task) for task in tasks])
+    ax.set_yticks(range(len(tasks)), [_title(task) for task in tasks])
     ax.set(xlabel="standard deviation of returns", xlim=(0, None), ylim=(-0.6, len(tasks) - 0.4))
     ax.grid(axis="x")
     return style.legend(ax)
@@ -196,7 +202,7 @@ def advantages(table: pd.DataFrame) -> np.ndarray:
             color = style.ACCENT if row.low > 0 or row.high < 0 else "0.35"
             _interval(ax, names.index(row.sides), row.value, row, color=color, marker="o")
         ax.axvline(0, color="black", linewidth=1.5)
-        ax.set(title=style.task_label(task), xlabel="difference of returns")
+        ax.set(title=_title(task), xlabel="difference of returns")
         ax.grid(axis="x")
     axes[0, 0].set(yticks=range(len(names)), yticklabels=names, ylim=(-0.6, len(names) - 0.4))
     return axes[0]
@@ -219,7 +225,7 @@ def coverage_returns(table: pd.DataFrame, baselines: pd.DataFrame) -> np.ndarray
             color = style.objective_color(row.objective, row.parameter)
             label = look.label + (f", darker with {look.symbol}" if look.symbol else "")
             ax.plot(row.other, row.value, look.marker, color=color, **dot, label=label)
-        ax.set(title=style.task_label(task), xlabel="volumetric coverage")
+        ax.set(title=_title(task), xlabel="volumetric coverage")
         _finish([ax], baselines[baselines["task"] == task])
     return style.legend(axes)[0]
 

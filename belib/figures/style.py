@@ -15,8 +15,6 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap, to_rgba
 
-from belib.results import BASELINES
-
 
 class Look(NamedTuple):
     """How an objective looks; the marker is for printing in grey and for colour-blind readers."""
@@ -135,23 +133,10 @@ def legend(axes: Any, **options: Any) -> Any:
     return axes
 
 
-def task_label(task: str) -> str:
-    """Return `Walker stand` for `walker_stand`."""
-    return task.replace("_", " ").capitalize()
-
-
 def learner_label(variant: str) -> str:
     """Return `TD3+BC` for `td3_bc`, `CQL (standard)` for `cql-standard`."""
     name, _, rest = variant.partition("-")
     return name.upper().replace("_", "+") + (f" ({rest})" if rest else "")
-
-
-def draw_baselines(ax: Axes, rows: pd.DataFrame) -> None:
-    """Draw a line at the mean return of each of `results.BASELINES` that has rows."""
-    for name, line in zip(BASELINES, ("--", ":"), strict=True):
-        returns = rows.loc[rows["algorithm"] == name, "return"]
-        if len(returns):
-            ax.axhline(returns.mean(), color="0.35", linestyle=line, linewidth=2, label=name)
 
 
 def caption(axes: Axes, text: str) -> None:

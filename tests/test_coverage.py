@@ -67,9 +67,8 @@ def test_merged_data_are_described_by_what_their_sources_share(pair, tmp_path):
 
 def test_a_draw_depends_on_the_dataset_and_the_seed_alone(pair):
     alone = coverage.draw_states(pair[1:], size=100)
-    beside, again, other = (coverage.draw_states(pair, size=100, seed=s) for s in (0, 0, 2**64))
+    beside, other = (coverage.draw_states(pair, size=100, seed=seed) for seed in (0, 2**64))
     assert (beside.features[100:] == alone.features).all()
-    assert (again.features == beside.features).all()
     assert not (other.rows["step"] == beside.rows["step"]).all()
     everything = coverage.draw_states(pair, size=400)
     assert everything.rows["step"].tolist() == [*range(1, 401)] * 2

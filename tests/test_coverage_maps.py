@@ -67,18 +67,12 @@ def test_large_maps_repeat_to_the_bit(method, n, tmp_path):
 
 @pytest.mark.parametrize("method", ["phate", "tsne"])
 def test_few_points_have_a_map_and_a_record_of_what_was_used(method, tmp_path):
-    for shape, used in (
-        ((4, 6), {"knn": 2, "perplexity": 1}),
-        ((5, 60), {"knn": 3, "perplexity": 4 / 3}),
-        ((60, 78), {"knn": 5, "perplexity": 59 / 3}),
-        ((200, 2), {"knn": 5, "perplexity": 30}),
-    ):
-        made = embed(np.random.default_rng(0).normal(size=shape), tmp_path, method=method)
-        assert np.isfinite(places(made)).all()
-        assert len(np.unique(places(made), axis=0)) == shape[0]
-        parameters = made.record["parameters"]
-        assert parameters == parameters | {name: used[name] for name in used if name in parameters}
-        assert parameters.get("t", 1) >= 1, "what auto chose"
+    for n, d, knn, perplexity in ((4, 6, 2, 1), (5, 60, 3, 4 / 3), (200, 2, 5, 30)):
+        made = embed(np.random.default_rng(0).normal(size=(n, d)), tmp_path, method=method)
+        assert len(np.unique(places(made), axis=0)) == n
+        used = {"phate": {"knn": knn, "decay": 40}, "tsne": {"perplexity": perplexity}}[method]
+        assert made.record["parameters"].items() >= used.items()
+        assert made.record["parameters"].get("t", 1) >= 1, "what auto chose"
 
 
 def test_a_map_is_made_once_and_again_when_anything_changes(fits, x, tmp_path):
@@ -97,7 +91,6 @@ def test_a_map_is_made_once_and_again_when_anything_changes(fits, x, tmp_path):
 def test_what_has_no_map_is_refused(x, tmp_path):
     for features, options, message in (
         (np.ones((30, 3)), {}, "states must have 4 distinct points or more, got 1 of 30"),
-        (np.ones((30, 3)), {"scaling": "robust"}, "features must vary in a column or more"),
         (x, {"knn": 0}, "knn"),
         (x, {"method": "tsne", "perplexity": 0}, "erplexity"),
         (x, {"seed": 2**32}, "seed must be between 0 and 4294967295, got"),
@@ -106,25 +99,23 @@ def test_what_has_no_map_is_refused(x, tmp_path):
     ):
         with pytest.raises(ValueError, match=message):
             embed(features, tmp_path, **options)
-    for name, rule in (("misspelt", "unexpected"), ("n_components", "multiple values for")):
-        with pytest.raises(TypeError, match=f"{rule} keyword argument '{name}'"):
-            embed(x, tmp_path, **{name: 3})
+    with pytest.raises(TypeError, match="unexpected keyword argument 'misspelt'"):
+        embed(x, tmp_path, misspelt=3)
 
 
 def test_a_collected_dataset_is_shown_in_units_of_each_components_spread(make_dataset, tmp_path):
     for name in ("random-s0", "behavioral-0.5-s0"):
         dataset = make_dataset(name, lengths=(100,))
-    states = coverage.find_states(tmp_path, n=50, k=3)
-    assert states.source.startswith("walker, 34 states of behavioral-0.5-s0; PCA, ")
+    states = coverage.find_states(tmp_path, k=3)
+    assert states.source.startswith("walker, 101 states of behavioral-0.5-s0; PCA, ")
     (episode,) = dataset.episodes()
-    scaled = coverage.scale(episode["observation"][::3].astype(float), "robust")
+    scaled = coverage.scale(episode["observation"], "robust")
     np.testing.assert_array_equal(states.distance, knn_distances(scaled, k=3).mean(-1))
-    assert states.position.shape == (34, 2)
+    assert states.position.shape == (101, 2)
 
 
-def test_without_a_dataset_random_actions_are_shown_and_repeat(tmp_path):
-    one, two = (coverage.find_states(tmp_path, n=120) for _ in range(2))
-    assert one.source.startswith("walker, 120 states of random actions; PCA, ")
-    np.testing.assert_array_equal(one.position, two.position)
-    assert one.distance.min() > 0, "no state twice"
+def test_without_a_dataset_random_actions_are_shown(tmp_path):
+    states = coverage.find_states(tmp_path)
+    assert states.source.startswith("walker, 1,500 states of random actions; PCA, ")
+    assert states.distance.min() > 0, "no state twice"
     assert list(tmp_path.iterdir()) == []

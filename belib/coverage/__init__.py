@@ -4,8 +4,6 @@ from belib.coverage.ball import smallest_ball as smallest_ball
 from belib.coverage.maps import Embedding as Embedding
 from belib.coverage.maps import embed as embed
 from belib.coverage.maps import find_states as find_states
-from belib.coverage.measures import FEWEST_EPISODES as FEWEST_EPISODES
-from belib.coverage.measures import FEWEST_RECIPES as FEWEST_RECIPES
 from belib.coverage.measures import MEASURES as MEASURES
 from belib.coverage.measures import measures as measures
 from belib.coverage.measures import offline_returns as offline_returns

@@ -134,26 +134,21 @@ class StateMap(NamedTuple):
     """A description of the states, for captions."""
 
 
-def find_states(
-    runs_dir: str | Path, *, domain: str = "walker", n: int = 1500, k: int = 12
-) -> StateMap:
-    """Map about n states of the domain's first dataset in `runs_dir`, else of random actions.
+def find_states(runs_dir: str | Path, *, domain: str = "walker", k: int = 12) -> StateMap:
+    """Map about 1,500 states of the domain's first dataset in `runs_dir`, else of random actions.
 
     Datasets are sorted by name, so a `behavioral-...` dataset comes first. Nothing is written.
     """
     if collected := find_datasets(runs_dir, domain):
         obs = np.concatenate([episode["observation"] for episode in collected[0].episodes()])
-        obs, source = obs[:: -(-len(obs) // n)], collected[0].name
+        obs, source = obs[:: -(-len(obs) // 1500)], collected[0].name
     else:
-        source = "random actions"
         env, random = Environment(primal_task(domain), 0), np.random.default_rng(0)
-        obs = np.array(
-            [
-                (env.step(random.uniform(-1, 1, env.action_dim)) if step % 100 else env.reset()).obs
-                for step in range(n)
-            ]
-        )
-    scaled = scale(obs.astype(np.float64), "robust")
+        obs, source = [], "random actions"
+        for n in range(1500):
+            step = env.step(random.uniform(-1, 1, env.action_dim)) if n % 100 else env.reset()
+            obs.append(step.obs)
+    scaled = scale(obs, "robust")
     pca = PCA(2, random_state=0)
     position = pca.fit_transform(scaled.clip(-5, 5))  # outliers would fill the map
     how = f"PCA, {pca.explained_variance_ratio_.sum():.0%} of the variance"

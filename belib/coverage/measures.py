@@ -55,11 +55,7 @@ FEWEST_EPISODES = 6  # for a standard error: six have 20 halves
 FEWEST_RECIPES = 5  # for a rank correlation
 JOINT_STATES = 5_000  # at most a quarter of a dataset's
 CELLS = 1_000  # of the net, at most a quarter of the smallest dataset's states
-INCREMENTS = 10  # of the volumetric coverage
-SHARE = 0.2  # of the steps of an increment
 _K = 5  # neighbours
-
-Mask = NDArray[np.bool_]
 
 
 def measures(
@@ -67,10 +63,7 @@ def measures(
 ) -> pd.DataFrame:
     """Return `MEASURES` and standard errors (see this module), one row per dataset.
 
-    Args:
-        halves: number of random halves of the episodes, for standard errors.
-
-    Raise ValueError if a dataset has too few states, or too few differ.
+    `halves` is the number of random halves of the episodes. Raise ValueError for too few states.
     """
     check_positive("alpha", alpha)
     features, origins, table = scale(states.features, "robust"), states.origins, {}
@@ -98,11 +91,8 @@ def measures(
     return origins.join(pd.DataFrame.from_dict(table, orient="index"))
 
 
-def _joint_states(features: Array, states: States, seed: int) -> tuple[Mask, float, float]:
-    """Return which states (n,) are joint ones, r, and a unit of volume.
-
-    In this unit nearly all densities are at most 1.
-    """
+def _joint_states(features: Array, states: States, seed: int) -> tuple[NDArray, float, float]:
+    """Return which states (n,) are joint ones, r, and the unit of volume."""
     counts, joint = states.rows["dataset"].value_counts(), np.zeros(len(features), dtype=bool)
     size = min(JOINT_STATES // len(counts), counts.min() // 4)
     for name in counts.index:
@@ -147,11 +137,8 @@ def net(points: Array, size: int) -> NDArray[np.intp]:
     return cell
 
 
-def random_halves(episode: NDArray, count: int, seed: int) -> Mask:
-    """Return which states (n,) are in all episodes, then in random halves of them, (1 + count, n).
-
-    Fewer than `FEWEST_EPISODES` have no halves.
-    """
+def random_halves(episode: NDArray, count: int, seed: int) -> NDArray[np.bool_]:
+    """Return which states (n,) are in all, and in random halves of the episodes: (1 + count, n)."""
     episodes, index = np.unique(episode, return_inverse=True)
     count = count if len(episodes) >= FEWEST_EPISODES else 0
     order = np.tile(np.arange(len(episodes)), (count, 1))
@@ -159,7 +146,7 @@ def random_halves(episode: NDArray, count: int, seed: int) -> Mask:
     return np.vstack([np.ones(len(index), dtype=bool), half[:, index]])
 
 
-def _energy_distances(x: Array, subsets: Mask, other: Array) -> Array:
+def _energy_distances(x: Array, subsets: NDArray, other: Array) -> Array:
     """Return sqrt(2 E|X - Y| - E|X - X'| - E|Y - Y'|) of subsets (s, n) of x to `other`."""
     weights = subsets / subsets.sum(1, keepdims=True)
     between = weights @ [cdist([point], other).mean() for point in x]
@@ -171,17 +158,16 @@ def _energy_distances(x: Array, subsets: Mask, other: Array) -> Array:
 def volumetric_coverage(datasets: Sequence[Dataset], *, seed: int = 0) -> pd.DataFrame:
     """Return the radius of the smallest ball around the states so far (paper, appendix).
 
-    A fifth of the states of each tenth of the steps is drawn. For 500,000 steps these are the
-    paper's 10,000 states of every 50,000 steps. They accumulate, and the paper divides by the
-    largest radius of all datasets. It names no scaling, so it very likely used raw observations,
-    "none", where one fast sensor can decide the radius.
+    A fifth of the states of each tenth of the steps is drawn: for 500,000 steps the paper's 10,000
+    of every 50,000. They accumulate. The paper names no scaling, so it very likely used raw
+    observations, "none", where one fast sensor can decide the radius.
 
     The table has one row per scaling, dataset and increment: the dataset's origin, `scaling`,
     `step`, `points`, `radius`, `leading_share` (the largest share of the squared radius due to one
     feature), and `coverage` (radius / largest radius of this scaling; NaN if that is 0).
     """
-    ends = [np.linspace(0, data.steps, INCREMENTS + 1).round().astype(int) for data in datasets]
-    sizes = [np.maximum(1, (np.diff(end) * SHARE).round().astype(int)) for end in ends]
+    ends = [np.linspace(0, data.steps, 11).round().astype(int) for data in datasets]
+    sizes = [np.maximum(1, (np.diff(end) * 0.2).round().astype(int)) for end in ends]
     drawn = zip(datasets, ends, sizes, strict=True)
     states = read_states(datasets, [draw_steps(*parts, seed) for parts in drawn])
     rows = []
@@ -204,8 +190,7 @@ def volumetric_coverage(datasets: Sequence[Dataset], *, seed: int = 0) -> pd.Dat
 def offline_returns(runs_dir: str | Path, domain: str) -> pd.DataFrame:
     """Return the mean final return of each `task`, `algorithm` and `dataset` over learner seeds.
 
-    Reads `<runs_dir>/offline/<domain>/`; no rows without results. Raise ValueError for mixed
-    scales.
+    There are no rows without results. Raise ValueError for mixed scales.
     """
     keys = ["task", "algorithm", "dataset"]
     files = sorted((paths.resolve(runs_dir) / "offline" / domain).glob("**/results.csv"))
@@ -221,8 +206,7 @@ def rank_correlations(measured: pd.DataFrame, returns: pd.DataFrame) -> pd.DataF
     Datasets of one recipe, whose names differ in the seed only (`rnd-s0`, `rnd-s1`), are averaged,
     since they are not independent. `low` to `high` is `statistics.rank_correlation`'s interval.
     Tasks and learners with fewer than `FEWEST_RECIPES` recipes, and constant measures, have no row.
-    Even 17 recipes leave intervals about 1 wide, and the largest of many rho is large by chance:
-    treat it as a hint, to be confirmed on another domain.
+    Even 17 recipes leave intervals about 1 wide, and the largest of many rho is large by chance.
 
     The tables come from `measures` and `offline_returns`. Raise pandas.errors.MergeError if a
     dataset has several rows, such as those of two domains.

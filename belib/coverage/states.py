@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from belib.arrays import real_array, whole_number
 from belib.datasets import Dataset, origin, task_rewards
@@ -61,9 +61,7 @@ def draw_states(
     return read_states(datasets, steps, tasks)
 
 
-def draw_steps(
-    dataset: Dataset, ends: Iterable[int], sizes: Iterable[int], seed: int
-) -> NDArray[np.intp]:
+def draw_steps(dataset: Dataset, ends: Iterable[int], sizes: Iterable[int], seed: int) -> NDArray:
     """Draw sizes[i] of the steps from ends[i] to ends[i + 1], without replacement."""
     random = np.random.default_rng(derive_seed(seed, "coverage", dataset.name))
     parts = zip(pairwise(ends), sizes, strict=True)
@@ -91,7 +89,7 @@ def read_states(
     return States(np.concatenate(features), pd.concat(rows, ignore_index=True))
 
 
-def scale(features: Array, scaling: str) -> Array:
+def scale(features: ArrayLike, scaling: str) -> Array:
     """Return features (n, d) in the units in which distances are measured.
 
     "none" changes nothing, so the feature with the largest values dominates. "robust" subtracts
@@ -102,12 +100,12 @@ def scale(features: Array, scaling: str) -> Array:
     """
     if scaling not in SCALINGS:
         raise ValueError(f"scaling must be one of {', '.join(SCALINGS)}, got {scaling!r}")
-    features = real_array("features", features, ndim=2)
+    x = real_array("features", features, ndim=2)
     if scaling == "none":
-        return features
-    features = features[:, np.ptp(features, axis=0) > 0]
-    if features.shape[1] == 0:
-        raise ValueError(f"features must vary in a column or more, got {len(features)} equal rows")
-    low, median, high = np.quantile(features, (0.25, 0.5, 0.75), axis=0)
+        return x
+    x = x[:, np.ptp(x, axis=0) > 0]
+    if x.shape[1] == 0:
+        raise ValueError(f"features must vary in a column or more, got {len(x)} equal rows")
+    low, median, high = np.quantile(x, (0.25, 0.5, 0.75), axis=0)
     spread = (high - low) / 1.349
-    return (features - median) / np.where(spread > 0, spread, features.std(0))
+    return (x - median) / np.where(spread > 0, spread, x.std(0))

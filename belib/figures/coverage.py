@@ -13,7 +13,6 @@ from belib.coverage import MEASURES, Embedding
 from belib.figures import style
 from belib.results.tables import once
 
-_COLUMNS = 4  # panels a row
 _SCALINGS = {"none": "raw observations", "robust": "robustly scaled"}
 
 
@@ -57,10 +56,9 @@ def volumetric(table: pd.DataFrame) -> np.ndarray:
     labels = style.labelled(table).set_index("dataset")["label"]
     table = table.assign(label=table["dataset"].map(labels))
     _, axes = plt.subplots(1, len(_SCALINGS), figsize=(15, 5), sharey=True)
-    drawn = {"x": "step", "y": "coverage", "estimator": None}
-    drawn |= style.of(table, "label", lines=True)
+    drawn = {"x": "step", "y": "coverage", **style.of(table, "label", lines=True)}
     for ax, (scaling, title) in zip(axes, _SCALINGS.items(), strict=True):
-        sns.lineplot(table[table["scaling"] == scaling], ax=ax, **drawn)
+        sns.lineplot(table[table["scaling"] == scaling], ax=ax, estimator=None, **drawn)
         ax.set(xlabel="environment steps T", ylabel="radius / largest radius", title=title)
         ax.set_ylim(0, 1.05)
         ax.xaxis.set_major_locator(MaxNLocator(4))
@@ -101,7 +99,7 @@ def _panels(embedding: Embedding) -> tuple[np.ndarray, pd.DataFrame]:
 
 def _grid(count: int, width: float, height: float, **shared: Any) -> np.ndarray:
     """Return `count` Axes of a width and height in rows of four."""
-    columns, lines = min(_COLUMNS, count), -(-count // _COLUMNS)
+    columns, lines = min(4, count), -(-count // 4)
     size = (width * columns, height * lines)
     _, axes = plt.subplots(lines, columns, figsize=size, squeeze=False, **shared)
     for ax in axes.flat[count:]:

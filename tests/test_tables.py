@@ -156,7 +156,7 @@ def test_damaged_files_are_named(change, message, two, monkeypatch):
         ("offline.csv", lambda t: t.replace("synthetic", "x", 1), "must have one "),
         ("datasets.csv", lambda t: t.replace(",50000,", ",many,", 1), "steps must be numbers"),
         ("coverage.csv", lambda t: "", "No columns"),
-        ("provenance.json", lambda t: "[]", "must hold a JSON object, got "),
+        ("provenance.json", lambda t: "[]", "must hold a JSON object with scale"),
         ("provenance.json", lambda t: t[:-9], "must hold .*JSON"),
         ("provenance.json", lambda t: json.dumps({"scale": "x"}), "learning"),
     ],

@@ -1,7 +1,7 @@
 """Statistics of runs (Agarwal et al. 2021, rliable) and of groups with few repetitions.
 
-Runs are one array a task; arrays may differ in length. Groups share one standard deviation,
-`Noise`, pooled over all groups with several repetitions.
+Runs are one array (R,) per task, of R scores. Groups share one standard deviation, `Noise`, pooled
+over all groups with several repetitions.
 """
 
 import functools
@@ -15,15 +15,11 @@ from scipy import stats
 
 from belib.arrays import real_array
 
-_DRAWS = 20_000
-"""Simulations of a null distribution; their seed is fixed."""
-
-_PLACES = 8
-"""Up to so many values, permutation tests use all orders (40,320); beyond, `_DRAWS` of them."""
+_DRAWS = 20_000  # simulations of a null distribution; their seed is fixed
+_PLACES = 8  # up to so many values, permutation tests use all orders (40,320); beyond, _DRAWS
 
 Array = NDArray[np.float64]
 Runs = Sequence[Array]
-"""Scores (R,) of the R runs of every task."""
 
 
 def interquartile_mean(runs: Runs) -> Array:
@@ -39,24 +35,18 @@ def interquartile_mean(runs: Runs) -> Array:
 
 
 def bootstrap(
-    runs: Runs,
-    statistic: Callable[[Runs], Array],
-    *,
-    confidence: float = 0.95,
-    repetitions: int = 2000,
-    seed: int = 0,
+    runs: Runs, statistic: Callable[[Runs], Array], *, repetitions: int = 2000
 ) -> tuple[float, float]:
-    """Return a percentile interval of a statistic of runs, resampled within tasks.
+    """Return a 95 % percentile interval of a statistic of runs, resampled within tasks.
 
     Tasks are fixed and runs are random: the interval is over other seeds. It is NaN if no task has
     two runs. `statistic` reduces the last axis of scores (..., R).
     """
-    runs = _checked_runs(runs)
-    if not runs or max(map(len, runs)) < 2:
+    runs, random = _checked_runs(runs), np.random.default_rng(0)
+    if max(map(len, runs), default=0) < 2:
         return np.nan, np.nan
-    generator = np.random.default_rng(seed)
-    resampled = [generator.choice(task, (repetitions, len(task))) for task in runs]
-    low, high = np.quantile(statistic(resampled), [(1 - confidence) / 2, (1 + confidence) / 2])
+    resampled = [random.choice(task, (repetitions, len(task))) for task in runs]
+    low, high = np.quantile(statistic(resampled), [(1 - 0.95) / 2, (1 + 0.95) / 2])
     return float(low), float(high)
 
 
@@ -67,15 +57,15 @@ def probability_of_improvement(runs: Runs, others: Runs) -> float:
     0.625
     """
     pairs = zip(_checked_runs(runs), _checked_runs(others), strict=True)
-    above = [(x[:, None] > y).mean() + (x[:, None] == y).mean() / 2 for x, y in pairs]
-    return float(np.mean(above))
+    return float(
+        np.mean([(x[:, None] > y).mean() + (x[:, None] == y).mean() / 2 for x, y in pairs])
+    )
 
 
 def _checked_runs(runs: Runs) -> list[Array]:
     """Return runs as a list; ValueError for missing scores and for a matrix (runs or tasks?)."""
-    if isinstance(runs, np.ndarray) or any(np.ndim(task) != 1 for task in runs):
-        shape = np.shape(runs)
-        raise ValueError(f"runs must be a sequence of one array (R,) a task, got shape {shape}")
+    if isinstance(runs, np.ndarray):
+        raise ValueError(f"runs must be a list of one array (R,) per task, got shape {runs.shape}")
     return [real_array("runs", task, ndim=1) for task in runs]
 
 
@@ -90,9 +80,9 @@ class Interval(NamedTuple):
     """An estimate with its confidence interval and p-value."""
 
     value: float
-    low: float
-    high: float
-    p: float
+    low: float = np.nan
+    high: float = np.nan
+    p: float = np.nan
 
 
 class Means(NamedTuple):
@@ -118,10 +108,8 @@ def crossed_noise(values: Array) -> Noise:
     values = real_array("values", values, ndim=2, finite=False)
     means = [np.nanmean(values, axis=axis, keepdims=True) for axis in (0, 1)]
     residuals = values - means[0] - means[1] + np.nanmean(values)
-    df = np.isfinite(residuals).sum() - sum(values.shape) + 1
-    return Noise(
-        float(np.sqrt(np.nansum(residuals**2) / df)) if df > 0 else np.nan, max(0, int(df))
-    )
+    df = max(0, int(np.isfinite(residuals).sum()) - sum(values.shape) + 1)
+    return Noise(float(np.sqrt(np.nansum(residuals**2) / df)) if df else np.nan, df)
 
 
 def sd_interval(noise: Noise, *, confidence: float = 0.95) -> tuple[float, float]:
@@ -140,7 +128,7 @@ def contrast(groups: Means, weights: Array, noise: Noise, *, confidence: float =
     """
     value = float(weights @ groups.values)
     if not noise.df:
-        return Interval(value, np.nan, np.nan, np.nan)
+        return Interval(value)
     error = noise.sd * np.sqrt((weights**2 / groups.counts).sum())
     reach = stats.t.ppf((1 + confidence) / 2, noise.df) * error
     p = 2 * stats.t.sf(abs(value) / error, noise.df)
@@ -155,13 +143,12 @@ def best_against_best(
     The interval is of max mu_i - max nu_j = min_j max_i (mu_i - nu_j). For every j, Dunnett's
     (1955) simultaneous lower bounds of mu_i - nu_j give one of the max_i; the lower end is their
     minimum over j. The upper end exchanges the roles. `p` is the one-sided p of an advantage as
-    large if all means are equal: the best of eight is above one other most of the time. Both are
-    simulated with normal noise.
+    large if all means are equal. Both are simulated with normal noise.
     """
     differences = np.subtract.outer(ours.values, others.values)
     value = float(ours.values.max() - others.values.max())
     if not noise.df:
-        return Interval(value, np.nan, np.nan, np.nan)
+        return Interval(value)
     counts = (tuple(map(int, means.counts)) for means in (ours, others))
     advantages, above, below = _equal_groups(*counts, noise.df)
     errors = noise.sd * np.sqrt(np.add.outer(1 / ours.counts, 1 / others.counts))
@@ -195,16 +182,12 @@ def jumps(groups: Means, noise: Noise) -> tuple[float, float]:
 
     Groups are in the order of a parameter; the expectation is 1 if their means are equal.
     """
-
-    def mean_square(values: Array) -> Array:
-        errors = 1 / groups.counts[1:] + 1 / groups.counts[:-1]
-        return (np.diff(values, axis=-1) ** 2 / errors).mean(-1)
-
     if not noise.df or len(groups.values) < 2:
         return np.nan, np.nan
-    random = np.random.default_rng(0)
-    ratio = mean_square(groups.values) / noise.sd**2
-    null = mean_square(random.normal(size=(_DRAWS, len(groups.counts))) / np.sqrt(groups.counts))
+    random, errors = np.random.default_rng(0), 1 / groups.counts[1:] + 1 / groups.counts[:-1]
+    equal = random.normal(size=(_DRAWS, len(groups.counts))) / np.sqrt(groups.counts)
+    values, null = ((np.diff(v) ** 2 / errors).mean(-1) for v in (groups.values, equal))
+    ratio = values / noise.sd**2
     larger = np.sum(null / (random.chisquare(noise.df, _DRAWS) / noise.df) >= ratio)
     return float(ratio), float((1 + larger) / (1 + _DRAWS))
 

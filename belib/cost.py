@@ -78,9 +78,8 @@ def _cost(configs: Sequence[runs.Config], dataset_steps: int) -> Cost:
     update, act, parameters = (value * (members / few) ** 0.95 for value in timed)
     sizes, play = envs.domain_sizes(config.domain), environment_seconds(config.domain)
     row = 4 * (sizes["observation"] + sizes["action"] + 2)
-    # parameters, gradients and two moments; 12 activations of each state and sampled action
-    memory = 16 * parameters + 48 * members * config.batch_size * config.hidden_dim * samples
-    disk = memory
+    disk = memory = 16 * parameters  # with their gradients and two moments, 4 bytes each
+    memory += 48 * members * config.batch_size * config.hidden_dim * samples  # 12 activations
     if isinstance(config, OfflineConfig):
         environments, rows = members * config.eval_episodes, dataset_steps
         acts = 1000 * math.ceil(steps / config.eval_every)

@@ -58,27 +58,15 @@ def plan(jobs: Sequence[Job], runs_dir: Path) -> pd.DataFrame:
 
 def show(table: pd.DataFrame, cores: int) -> None:
     """Print a plan by stage and domain, and its total hours."""
-    groups = table.assign(jobs=1, hours=table["minutes"] / 60).groupby(
-        ["stage", "domain"], sort=False
-    )
-    sums = groups[["jobs", "finished", "members", "hours", "disk_gb"]].sum()
-    print(sums.assign(memory_gb=groups["memory_gb"].max()).round(2).to_string())
-    hours, done = sums["hours"].sum(), table["finished"].sum()
+    table = table.assign(jobs=1, hours=table["minutes"] / 60)
+    sums = dict.fromkeys(("jobs", "finished", "members", "hours", "disk_gb"), "sum")
+    groups = table.groupby(["stage", "domain"], sort=False).agg({**sums, "memory_gb": "max"})
+    print(groups.round(2).to_string())
+    hours, done = table["hours"].sum(), table["finished"].sum()
     on = "on the GPU" if torch.cuda.is_available() else f"of a core, {hours / cores:.1f} on {cores}"
     print(
         f"{len(table)} jobs, {done} of them finished. The rest takes about {hours:.1f} hours {on}"
     )
-
-
-def check(jobs: Sequence[Job], runs_dir: Path, profile: str) -> None:
-    """Raise ValueError for folders of other params, or paths that a shell would split."""
-    for job in jobs:
-        if job.stage in ("collect", "offline"):
-            runs.check_folders(folders(job, runs_dir), job.configs)
-    for path in map(str, (sys.executable, HERE, runs_dir)):
-        if profile != "local" and shlex.quote(path) != path:
-            rule = "without spaces, quotes, braces and the like"
-            raise ValueError(f"paths must be {rule} for the profile {profile}, got {path}")
 
 
 def run(table: pd.DataFrame, runs_dir: Path, given: argparse.Namespace, options: list[str]) -> int:
@@ -87,6 +75,8 @@ def run(table: pd.DataFrame, runs_dir: Path, given: argparse.Namespace, options:
 
     logging.getLogger("snakemake").propagate = False  # the root logger would print it again
     folder, table = runs_dir / "workflow", table[~table["finished"]]
+    command = [sys.executable, HERE / "grid.py", "job", "--scale", given.scale, "--runs-dir"]
+    command += [runs_dir, "--checkpoint-minutes", given.checkpoint_minutes, "--only"]
     with runs.locked([folder]):
         shutil.copytree(paths.PARAMS, folder / "params", dirs_exist_ok=True)
         for name in table.index:
@@ -95,21 +85,16 @@ def run(table: pd.DataFrame, runs_dir: Path, given: argparse.Namespace, options:
             mem_mb=(1500 * table["memory_gb"]).astype(int),
             runtime=(3 * table["minutes"]).clip(lower=30).astype(int),
             gpu=(table["learns"] & (given.gpus > 0)).astype(int),
+            command=[shlex.join(map(str, [*command, name])) for name in table.index],
         )
         paths.write_text(folder / "plan.csv", table.to_csv())
-        os.environ |= {"BELIB_PYTHON": sys.executable, "BELIB_GRID": str(HERE / "grid.py")}
-        os.environ |= {"BELIB_RUNS": str(runs_dir), "BELIB_SCALE": given.scale}
-        os.environ["BELIB_MINUTES"] = str(given.checkpoint_minutes)
-        arguments = ["--snakefile", str(HERE / "Snakefile"), "--directory", str(folder)]
-        arguments += ["--profile", str(HERE / "profiles" / given.profile)]
+        arguments = ["--snakefile", HERE / "Snakefile", "--directory", folder]
+        arguments += ["--profile", HERE / "profiles" / given.profile]
         if given.profile == "local":
             memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 10**6
-            arguments += ["--cores", str(given.cores), "--resources", f"mem_mb={memory}"]
+            arguments += ["--cores", given.cores, "--resources", f"mem_mb={memory}"]
             arguments += [f"gpu={given.gpus}"]
-        try:
-            return snakemake([*arguments, *options])
-        except SystemExit as end:
-            return int(bool(end.code))
+        return snakemake([*map(str, arguments), *options])  # it exits with its status
 
 
 def work(job: Job, runs_dir: Path, given: argparse.Namespace) -> None:
@@ -134,9 +119,9 @@ def work(job: Job, runs_dir: Path, given: argparse.Namespace) -> None:
 
 def execute(name: str, values: dict[str, object], to: Path) -> None:
     """Execute a notebook of the project with parameters, into the file `to`."""
-    files = (paths.ROOT / "notebooks" / f"{name}.ipynb", to)
-    files = (str(file).replace("{", "{{").replace("}", "}}") for file in files)  # for str.format
-    papermill.execute_notebook(*files, parameters=values, progress_bar=False)
+    source = paths.ROOT / "notebooks" / f"{name}.ipynb"
+    files = [str(file).replace("{", "{{").replace("}", "}}") for file in (source, to)]
+    papermill.execute_notebook(*files, parameters=values, progress_bar=False)  # formats the paths
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -170,24 +155,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def experiment(runs_dir: Path, given: argparse.Namespace, options: list[str]) -> int:
     """Plan the selected jobs; run them if the command is `run`."""
     check_type("cores", given.cores, int, "at least 1")
-    check_type("gpus", given.gpus, int, "at least 0")
-    check_type("checkpoint_minutes", given.checkpoint_minutes, float, "at least 0")
     jobs = select(read(given.scale), given.only.replace(",", " ").split())
-    if given.command == "run":
-        check(jobs, runs_dir, given.profile)
+    for job in jobs:
+        if given.command == "run" and job.stage in ("collect", "offline"):
+            runs.check_folders(folders(job, runs_dir), job.configs)
     torch.set_num_threads(1)  # as in jobs
     table = plan(jobs, runs_dir)
     show(table, given.cores)
-    parent = next(folder for folder in (runs_dir, *runs_dir.parents) if folder.exists())
-    needed, free = table["disk_gb"].sum(), shutil.disk_usage(parent).free / 1e9
-    message = (
-        f"{runs_dir} needs about {needed:.1f} GB for these jobs and {parent} has {free:.1f} GB free"
-    )
-    print(message)
     if given.command == "plan" or table["finished"].all():
         return 0
-    if needed > free:
-        raise OSError(f"{message}: choose another runs_dir, or a part of the grid")
     return run(table, runs_dir, given, options)
 
 

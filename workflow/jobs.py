@@ -1,14 +1,13 @@
 """The jobs of `params/grid.<scale>.yaml`: their configs, needs and state."""
 
 import fnmatch
-import itertools
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from belib import envs, paths, results, runs, training
+from belib import paths, results, runs, training
 from belib.config import OfflineConfig, PretrainConfig, expand, read_yaml, unknown_name
 from belib.config.checks import check_type, named
 
@@ -41,98 +40,72 @@ def read(scale: str) -> list[Job]:
     Raise ValueError or TypeError with the file and entry of a wrong name or value.
     """
     sizes = PretrainConfig.at_scale(scale), OfflineConfig.at_scale(scale)
-    grid: dict[str, Any] = {"datasets": [], "offline": [], "together": 1}
     with named(f"params/grid.{scale}.yaml"):
-        for name, value in read_yaml(paths.PARAMS / f"grid.{scale}.yaml").items():
-            if name not in grid:
-                raise TypeError(f"there is no entry {unknown_name(name, grid)}")
-            if name != "together" and not all(isinstance(line, dict) for line in value):
-                raise TypeError(f"{name} should be a list of lines `- {{...}}`, got {value}")
-            grid[name] = value
-        check_type("together", grid["together"], int, "at least 1")
-        jobs = _collect_jobs(grid["datasets"], sizes[0], grid["together"])
-        jobs += _offline_jobs(grid["offline"], sizes[1], jobs)
-    maps = paths.PARAMS / f"06_coverage_plots.{scale}.yaml"
-    if maps.exists():
-        read_yaml(maps)  # raises if it is malformed
+        jobs = training_jobs(*sizes, **read_yaml(paths.PARAMS / f"grid.{scale}.yaml"))
+    if (paths.PARAMS / f"06_coverage_plots.{scale}.yaml").exists():
         for domain in dict.fromkeys(config.domain for job in jobs for config in job.configs):
             needs = tuple(job.name for job in jobs if job.name.split("/")[1] == domain)
             jobs.append(Job(name=f"coverage/{domain}", needs=needs))
     return [*jobs, Job(name="report", needs=tuple(job.name for job in jobs))]
 
 
-def _collect_jobs(lines: Sequence[dict], sizes: PretrainConfig, together: int) -> list[Job]:
-    """Return jobs of up to `together` datasets of one line that can be collected in lockstep."""
-    jobs, names = [], set()
-    free = {*PretrainConfig.MEMBER_FIELDS} - {"objective"}
+def training_jobs(
+    collecting: PretrainConfig,
+    learning: OfflineConfig,
+    *,
+    datasets: Sequence[dict[str, Any]],
+    offline: Sequence[dict[str, Any]] = (),
+    together: int = 1,
+) -> list[Job]:
+    """Return the jobs of a grid file's entries; `collecting` and `learning` have the sizes.
+
+    A job collects up to `together` datasets of one line in lockstep. Another learns from one
+    dataset with one learner, for the tasks and seeds of all entries. One more per domain evaluates
+    the baselines.
+    """
+    check_type("together", together, int, "at least 1")
+    makers: dict[tuple[str, str], str] = {}  # the job of each dataset
+    groups: dict[str, dict[tuple[str, int], OfflineConfig]] = {}
+    jobs, free = [], {*PretrainConfig.MEMBER_FIELDS} - {"objective"}
     shared = [item.name for item in fields(PretrainConfig) if item.name not in free]
-    for number, line in enumerate(lines, 1):
-        groups: dict[tuple, list[PretrainConfig]] = {}
+    for number, line in enumerate(datasets, 1):
+        parts: dict[tuple, list[PretrainConfig]] = {}
         with named(f"datasets, line {number}"):
-            for config in expand(line, sizes):
-                envs.primal_task(config.domain)
-                if (name := f"{config.domain}/{config.dataset}") in names:
-                    raise ValueError(f"{name} is there twice")
-                names.add(name)
-                groups.setdefault(tuple(getattr(config, n) for n in shared), []).append(config)
-        for group in groups.values():
-            size = math.ceil(len(group) / math.ceil(len(group) / together))  # for even parts
-            for first, *more in (group[i : i + size] for i in range(0, len(group), size)):
+            for config in expand(line, collecting):
+                training.check_tasks([config])
+                if (config.domain, config.dataset) in makers:
+                    raise ValueError(f"{config.domain}/{config.dataset} is there twice")
+                makers[config.domain, config.dataset] = ""
+                parts.setdefault(tuple(getattr(config, n) for n in shared), []).append(config)
+        for part in parts.values():
+            size = math.ceil(len(part) / math.ceil(len(part) / together))  # for even parts
+            for first, *more in (part[i : i + size] for i in range(0, len(part), size)):
                 name = f"collect/{first.domain}/{first.dataset}" + f"+{len(more)}" * bool(more)
                 jobs.append(Job(name=name, configs=(first, *more)))
-    if not jobs:
-        raise ValueError(f"datasets must have a line or more, got {lines}")
-    return jobs
-
-
-def _offline_jobs(
-    entries: Sequence[dict], sizes: OfflineConfig, collecting: Sequence[Job]
-) -> list[Job]:
-    """Return a job for each dataset and learner, with the tasks and seeds of all entries.
-
-    One more job per domain evaluates the baselines.
-    """
-    makers = {(c.domain, c.dataset): (job.name,) for job in collecting for c in job.configs}
-    members: dict[str, dict[tuple, OfflineConfig]] = {}
-    baselines: dict[str, dict[tuple, OfflineConfig]] = {}
-    for number, entry in enumerate(entries, 1):
+                makers |= {(config.domain, config.dataset): name for config in (first, *more)}
+    for number, entry in enumerate(offline, 1):
         with named(f"offline, entry {number}"):
-            for policy in _policies(entry, sizes, makers):
-                job, key = f"offline/{policy.domain}/{policy.dataset}", (policy.task, policy.seed)
-                job = f"{job}/{policy.variant}"
-                group = members.setdefault(job, {})
-                if group.setdefault(key, policy) != policy:
-                    raise ValueError(f"{job}, {policy.task}, seed {policy.seed} is there twice")
-                none = {"domain": policy.domain, "task": policy.task, "seed": policy.seed}
-                none = replace(sizes, dataset="none", **none)
-                baselines.setdefault(f"baselines/{policy.domain}", {})[key] = none
-    jobs = []
-    for name, group in {**members, **baselines}.items():
-        configs = tuple(group.values())
-        runs.members(configs)
-        needs = makers.get((configs[0].domain, configs[0].dataset), ())
-        jobs.append(Job(name=name, configs=configs, needs=needs))
+            for config in expand({"dataset": "*", **entry}, learning):
+                training.check_tasks([config])
+                names = [name for domain, name in makers if domain == config.domain]
+                if not (matches := fnmatch.filter(names, config.dataset)):
+                    near = unknown_name(config.dataset, names)
+                    raise ValueError(f"dataset must be one of the grid's, got {near}")
+                key = (config.task, config.seed)
+                for config in (replace(config, dataset=name) for name in matches):
+                    name = f"offline/{config.domain}/{config.dataset}/{config.variant}"
+                    if groups.setdefault(name, {}).setdefault(key, config) != config:
+                        raise ValueError(
+                            f"{name}, {config.task}, seed {config.seed} is there twice"
+                        )
+                same = {"domain": config.domain, "task": config.task, "seed": config.seed}
+                baseline = replace(learning, dataset="none", **same)
+                groups.setdefault(f"baselines/{config.domain}", {})[key] = baseline
+    for name, group in groups.items():
+        configs = tuple(runs.members(list(group.values())))
+        maker = makers.get((configs[0].domain, configs[0].dataset))
+        jobs.append(Job(name=name, configs=configs, needs=(maker,) if maker else ()))
     return jobs
-
-
-def _policies(
-    entry: dict[str, Any], sizes: OfflineConfig, made: Collection[tuple[str, str]]
-) -> list[OfflineConfig]:
-    """Return the policies of an entry; its `dataset` has names or patterns of what is `made`."""
-    policies, patterns = [], entry.get("dataset", "*")
-    patterns = patterns if isinstance(patterns, list) else [patterns]
-    if not check_type("dataset", patterns, list[str]):
-        raise ValueError(f"dataset must have a name or pattern, got {patterns}")
-    for config in expand({n: v for n, v in entry.items() if n != "dataset"}, sizes):
-        training.check_tasks([config])
-        names, chosen = [name for domain, name in made if domain == config.domain], {}
-        for pattern in patterns:
-            if not (matches := fnmatch.filter(names, pattern)):
-                near = unknown_name(pattern, names)
-                raise ValueError(f"dataset must be of the grid's, got {near}")
-            chosen |= dict.fromkeys(matches)
-        policies += [replace(config, dataset=name) for name in chosen]
-    return policies
 
 
 def select(jobs: Sequence[Job], only: Sequence[str]) -> list[Job]:
@@ -144,13 +117,11 @@ def select(jobs: Sequence[Job], only: Sequence[str]) -> list[Job]:
     chosen = set()
     for target in only:
         forms = (target, f"{target}/*", f"{target}-*")
-        hits = {
-            j.name for j in jobs for n in j.targets if any(fnmatch.fnmatchcase(n, f) for f in forms)
-        }
+        hits = [job for job in jobs if any(fnmatch.filter(job.targets, form) for form in forms)]
         if not hits:
             names = {name.rpartition("-s")[0] or name for job in jobs for name in job.targets}
             raise ValueError(f"the grid has no target {unknown_name(target, sorted(names))}")
-        chosen |= hits
+        chosen |= {job.name for job in hits}
     for job in reversed(jobs):  # which come after the jobs they need
         chosen.update(job.needs if job.name in chosen else ())
     return [job for job in jobs if job.name in chosen or not only]
@@ -159,8 +130,7 @@ def select(jobs: Sequence[Job], only: Sequence[str]) -> list[Job]:
 def folders(job: Job, runs_dir: Path) -> list[Path]:
     """Return the folders of a job's members."""
     if job.stage == "baselines":
-        names = [name.replace(" ", "-") for name in results.BASELINES]
-        return [config.folder(runs_dir, name) for config in job.configs for name in names]
+        return [c.folder(runs_dir, name) for name in results.BASELINES for c in job.configs]
     return [config.folder(runs_dir) for config in job.configs]
 
 
@@ -168,5 +138,4 @@ def is_finished(job: Job, runs_dir: Path) -> bool:
     """Return whether all outputs of a job are on disk."""
     if not job.configs:
         return (runs_dir / "workflow" / "finished" / job.name).exists()
-    pairs = zip(folders(job, runs_dir), itertools.cycle(job.configs), strict=False)
-    return all(training.is_finished(config, folder) for folder, config in pairs)
+    return all(map(training.is_finished, 2 * job.configs, folders(job, runs_dir)))

@@ -214,7 +214,8 @@ class OfflineConfig(LearnerConfig):
     def folder(self, runs_dir: str | Path, algorithm: str | None = None) -> Path:
         """Return `<runs_dir>/offline/<domain>/<dataset>/<variant or algorithm>/<task>-s<seed>`."""
         parent = paths.resolve(runs_dir) / "offline" / self.domain / self.dataset
-        return parent / (algorithm or self.variant) / f"{self.task}-s{self.seed}"
+        name = (algorithm or self.variant).replace(" ", "-")
+        return parent / name / f"{self.task}-s{self.seed}"
 
     def source(self, runs_dir: str | Path) -> Path:
         """Return the dataset's folder, `<runs_dir>/datasets/<domain>/<dataset>`."""

@@ -125,7 +125,7 @@ def evaluate_baselines(
     for algorithm, policy in zip(results.BASELINES, policies, strict=True):
         rows = evaluator.rows(policy, configs[0].num_steps, none, algorithm=algorithm)
         for config, row in zip(evaluator.configs, rows, strict=True):
-            folder = paths.writable_folder(config.folder(runs_dir, algorithm.replace(" ", "-")))
+            folder = paths.writable_folder(config.folder(runs_dir, algorithm))
             results.write(folder / "results.csv", pd.DataFrame([row]))
         table += rows
     return pd.DataFrame(table)

@@ -52,9 +52,7 @@ def estimate(*calls: Call, dataset_steps: int = 500_000) -> Cost:
 
     Raise ValueError for configs that cannot be members of one call.
     """
-    groups = []
-    for configs in map(runs.members, calls):
-        groups += lockstep(configs) if isinstance(configs[0], PretrainConfig) else [configs]
+    groups = [group for configs in calls for group in lockstep(runs.members(configs))]
     processes = 1 if torch.cuda.is_available() else min(len(calls), os.cpu_count() or 1)
     with machine.threads(max(1, torch.get_num_threads() // processes)):
         costs = [_cost(group, dataset_steps) for group in groups]
@@ -75,8 +73,9 @@ def _cost(configs: Sequence[runs.Config], dataset_steps: int) -> Cost:
     few = min(members, max(1, _TIMED // (config.batch_size * config.hidden_dim)))
     with runs.fitting_threads(configs):
         timed = _timed(replace(config, **same), few, torch.get_num_threads())
-    update, act, parameters = (value * (members / few) ** 0.95 for value in timed)
-    sizes, play = envs.domain_sizes(config.domain), environment_seconds(config.domain)
+    play, *learner = timed
+    update, act, parameters = (value * (members / few) ** 0.95 for value in learner)
+    sizes = envs.domain_sizes(config.domain)
     row = 4 * (sizes["observation"] + sizes["action"] + 2)
     disk = memory = 16 * parameters  # with their gradients and two moments, 4 bytes each
     memory += 48 * members * config.batch_size * config.hidden_dim * samples  # 12 activations
@@ -96,14 +95,21 @@ def _cost(configs: Sequence[runs.Config], dataset_steps: int) -> Cost:
 
 
 @functools.cache
-def _timed(config: runs.Config, members: int, threads: int) -> tuple[float, float, int]:
-    """Time an update and an action of equal members, and count their parameters."""
+def _timed(config: runs.Config, members: int, threads: int) -> tuple[float, float, float, int]:
+    """Time a step of an environment, updates and actions of equal members; count parameters."""
+    env, rewards = (
+        envs.Environment(envs.primal_task(config.domain), 0),
+        envs.TaskRewards(config.domain),
+    )
+    env.reset()
+    play = _seconds(lambda: rewards(env.step(np.zeros(env.action_dim)) and env.physics), 100)
     if isinstance(config, PretrainConfig) and agent_of(config.objective) is None:
-        return 0.0, 0.0, 0
+        return play, 0.0, 0.0, 0
     engine = practice([config] * members)
     obs = torch.zeros(members, getattr(config, "eval_episodes", 1), engine.replay.obs_dim)
     act = _seconds(lambda: engine.learner.act(obs, explore=True), 5)
-    return _seconds(engine.step, 5), act, sum(x.numel() for x in engine.learner.parameters())
+    parameters = sum(tensor.numel() for tensor in engine.learner.parameters())
+    return play, _seconds(engine.step, 5), act, parameters
 
 
 def practice(
@@ -126,14 +132,6 @@ def practice(
         columns = [random.uniform(-1, 1, (rows, size)) for size in (*dims, 1)]
         replay.add(member, *columns, np.ones((rows, 1)), first=True)
     return Engine(agent(*dims, configs), replay, config.batch_size, draws, device)
-
-
-@functools.cache
-def environment_seconds(domain: str) -> float:
-    """Time a step of the environment and the rewards of its tasks."""
-    env, rewards = envs.Environment(envs.primal_task(domain), 0), envs.TaskRewards(domain)
-    env.reset()
-    return _seconds(lambda: rewards(env.step(np.zeros(env.action_dim)) and env.physics), 100)
 
 
 def _seconds(call: Callable[[], object], calls: int) -> float:

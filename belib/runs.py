@@ -56,6 +56,9 @@ class Work:
     def write_tables(self) -> None:
         """Write the members' tables, after each checkpoint."""
 
+    def finish(self) -> None:
+        """Write what a finished run has, after the last checkpoint."""
+
     def state(self) -> dict[str, Any]:
         """Return tensors and plain values, from which `restore` continues."""
         values = {name: getattr(self, name) for name in self.SAVED}
@@ -94,9 +97,6 @@ def check_folders(folders: Sequence[Path], configs: Sequence[Config]) -> None:
     `num_steps` may differ: a larger one continues the run. `precision: auto` continues a run in the
     precision that it began with.
     """
-    if len(set(folders)) < len(folders):
-        names = [folder.name for folder in folders]
-        raise ValueError(f"members of one run need different folders, got {names}")
     for folder, config in zip(folders, configs, strict=True):
         if not (folder / CONFIG).exists():
             continue
@@ -142,6 +142,7 @@ def advance(work: Work, *, checkpoint_minutes: float, progress: bool) -> None:
                     wait = max(60 * checkpoint_minutes, save(work) / CHECKPOINT_SHARE)
                     saved = time.monotonic()
         save(work)
+        work.finish()
 
 
 def _open(work: Work) -> dict[str, Any] | None:

@@ -11,7 +11,7 @@ import torch
 
 from belib import datasets, envs, results
 from belib.config import OfflineConfig
-from belib.training import evaluation, pretrain
+from belib.training import collection, pretrain
 from belib.training.collection import Collection
 
 
@@ -166,7 +166,7 @@ def test_the_online_reference_learns_the_tasks_reward(small_pretrain, tmp_path):
 def test_tasks_are_learnt_online_in_lockstep_and_are_the_reference(
     small_pretrain, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(evaluation, "OfflineConfig", partial(OfflineConfig, eval_episodes=1))
+    monkeypatch.setattr(collection, "OfflineConfig", partial(OfflineConfig, eval_episodes=1))
     sizes = {"objective": "task", "num_steps": 1200, "random_steps": 1000}
     configs = [small_pretrain(task=f"walker_{task}", **sizes) for task in ("run", "stand")]
     folders = pretrain(configs, runs_dir=tmp_path, progress=False)
@@ -183,15 +183,10 @@ def test_tasks_are_learnt_online_in_lockstep_and_are_the_reference(
         pretrain(wrong, runs_dir=tmp_path)
 
 
-@pytest.mark.parametrize(
-    "domain",
-    ["quadruped", *(pytest.param(d, marks=pytest.mark.slow) for d in ("cheetah", "point_mass"))],
-)
-def test_other_domains_collect_with_every_agent(small_pretrain, tmp_path, domain):
-    sizes = {"domain": domain, "num_steps": 1100, "random_steps": 900, "update_every": 50}
+def test_another_domain_collects_with_every_agent(small_pretrain, tmp_path):
+    sizes = {"domain": "quadruped", "num_steps": 1000, "random_steps": 900, "update_every": 50}
     configs = [small_pretrain(objective=o, **sizes) for o in ("behavioral", "rnd", "smm")]
     for folder in pretrain(configs, runs_dir=tmp_path, progress=False):
-        episode = next(datasets.load(folder).episodes())
-        sizes = {"quadruped": (78, 12, 57), "cheetah": (17, 6, 18), "point_mass": (4, 2, 4)}
-        shapes = tuple(episode[key].shape[1] for key in ("observation", "action", "physics"))
-        assert shapes == sizes[domain]
+        (episode,) = datasets.load(folder).episodes()
+        shapes = [episode[key].shape[1] for key in ("observation", "action", "physics")]
+        assert shapes == [78, 12, 57]

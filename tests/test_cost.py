@@ -13,8 +13,7 @@ from belib.cost import Cost, estimate
 @pytest.fixture
 def known_speeds(monkeypatch):
     """An update takes 10 ms, an action and a step 1 ms; a network has 10 million parameters."""
-    monkeypatch.setattr(cost, "_timed", lambda *_: (0.01, 0.001, 1e7))
-    monkeypatch.setattr(cost, "environment_seconds", lambda domain: 0.001)
+    monkeypatch.setattr(cost, "_timed", lambda *_: (0.001, 0.01, 0.001, 1e7))
     monkeypatch.setattr(cost.os, "cpu_count", lambda: 2)
 
 

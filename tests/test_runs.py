@@ -147,11 +147,3 @@ def test_a_full_disk_stops_a_run_which_goes_on_when_there_is_space(tmp_path, mon
     assert runs.checkpoint_in(tmp_path / "one")["step"] == 0
     advance(work := Steps(tmp_path / "one"))
     assert work.step == 30
-
-
-def test_a_log_gets_one_line_of_progress(tmp_path, capfd, monkeypatch):
-    monkeypatch.setattr(runs, "_IN_LOG", True)
-    advance(Steps(tmp_path / "one"), progress=True)
-    written = capfd.readouterr().err
-    assert written.count("\n") == 1
-    assert "30/30" in written

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from belib import datasets, machine, results
-from belib.config import OfflineConfig, PretrainConfig
+from belib.config import OfflineConfig
 from belib.offline.td3 import TD3
 from belib.training import learning, pretrain, train_groups, train_offline
 from belib.training.learning import Learning
@@ -20,7 +20,6 @@ def test_what_cannot_run_is_refused_before_anything_is_written(
     quadruped = small_offline(task="quadruped_run")
     for stage, configs, message in (
         (pretrain, [small_pretrain(), small_pretrain(hidden_dim=32)], "the same hidden_dim, got"),
-        (pretrain, [small_pretrain(), small_pretrain()], "need different folders"),
         (pretrain, small_pretrain(domain="waker"), "no domain 'waker'"),
         (train_offline, [small_offline(), small_offline(dataset="other")], "the same dataset"),
         (train_offline, quadruped, "task must be one of walker_stand, .*, got 'quadruped_run'"),
@@ -113,17 +112,6 @@ def test_bad_data_is_refused_before_anything_is_learnt(small_offline, tmp_path, 
     assert not (tmp_path / "offline").exists()
 
 
-def test_labels_that_are_missing_or_bad(small_offline, tmp_path):
-    small_dataset(tmp_path)
-    (labels,) = tmp_path.glob("**/rewards/*.npz")
-    np.savez(labels, walker_stand=np.full(21, np.nan))
-    with pytest.raises(datasets.DatasetError, match="must be finite, got nan in row 0"):
-        train_offline(small_offline(dataset="small"), runs_dir=tmp_path)
-    labels.unlink()  # physics remains, and gives them again
-    table = train_offline(small_offline(dataset="small"), runs_dir=tmp_path, progress=False)
-    assert table["status"].unique().tolist() == ["ok"]
-
-
 @pytest.mark.parametrize("written", ["metrics.csv", "results.csv"])
 def test_what_says_that_a_member_is_finished_is_written_last(
     small_offline, runs_dir, monkeypatch, written
@@ -196,20 +184,6 @@ def test_every_learner_goes_through_the_loop(small_offline, runs_dir, algorithm)
     assert table["algorithm"].tolist() == [algorithm]
     metrics = pd.read_csv(next(runs_dir.glob("offline/**/metrics.csv")))
     assert np.isfinite(metrics.to_numpy()).all()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("algorithm", ["td3", "cql"])
-def test_values_stay_within_reason_on_random_walker_data(algorithm, tmp_path):
-    """20 random episodes, 2,000 updates: finite losses, |Q| at most 1.5 r_max / (1 - gamma)."""
-    pretrain(PretrainConfig(objective="random", num_steps=20_000), runs_dir=tmp_path)
-    sizes = {"hidden_dim": 256, "batch_size": 256, "learning_rate": 3e-4, "eval_episodes": 1}
-    sizes |= {"num_steps": 2000, "eval_every": 200, "scale": "test", "dataset": "random-s0"}
-    config = OfflineConfig(**sizes, algorithm=algorithm, task="walker_stand")
-    train_offline(config, runs_dir=tmp_path, progress=False)
-    metrics = pd.read_csv(next(tmp_path.glob("offline/**/metrics.csv")))
-    assert np.isfinite(metrics.to_numpy()).all()
-    assert metrics["value"].abs().max() <= 150
 
 
 @pytest.mark.slow

@@ -14,7 +14,6 @@ import time
 import pandas as pd
 import psutil
 import pytest
-import yaml
 from grid import main
 from jobs import read
 
@@ -61,16 +60,6 @@ def test_snakemake_takes_the_whole_grid_in_a_folder_of_any_name(tmp_path):
         )
 
 
-def test_make_hands_on_what_was_typed():
-    given = {"RUNS_DIR": ODD, "ONLY": "*/td3 it's"}
-    words = ["make", "-n", "grid-plan", *(f"{name}={value}" for name, value in given.items())]
-    # the make that runs the tests hands nothing on
-    env = {name: v for name, v in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
-    told = subprocess.run(words, cwd=ROOT, env=env, capture_output=True, text=True, check=True)
-    *_, only, value, option, runs_dir = shlex.split(told.stdout.splitlines()[-1])
-    assert (only, value, option, runs_dir) == ("--only", given["ONLY"], "--runs-dir", ODD)
-
-
 def test_what_cannot_run_is_refused_before_anything_is_written(tmp_path, make_dataset, capsys):
     make_dataset()  # at another scale
     data = tmp_path / "datasets"
@@ -93,13 +82,6 @@ def test_a_second_engine_is_refused(tmp_path):
         status, told = run(tmp_path, "--only", "collect/walker/random-s0")
     assert status == 2
     assert f"workflow is in use by process {os.getpid()}" in told
-
-
-@pytest.mark.parametrize("profile", ["local", "slurm"])
-def test_profiles_keep_going_and_resume(profile):
-    settings = yaml.safe_load((ROOT / "workflow/profiles" / profile / "config.yaml").read_text())
-    assert all(settings[name] is True for name in ("keep-going", "rerun-incomplete", "nolock"))
-    assert settings["retries"] >= 1
 
 
 @pytest.mark.slow  # Snakemake's plugin waits for the queue

@@ -12,7 +12,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pandas as pd
 import torch
@@ -24,11 +24,8 @@ from belib.rewards import OBJECTIVES
 from belib.training.collection import Collection, lockstep
 from belib.training.evaluation import check_tasks as check_tasks
 from belib.training.evaluation import evaluate_baselines as evaluate_baselines
-from belib.training.evaluation import evaluate_online
 from belib.training.evaluation import rollout as rollout
 from belib.training.learning import Learning
-
-AnyWork = TypeVar("AnyWork", bound=runs.Work)
 
 
 def pretrain(
@@ -54,33 +51,8 @@ def pretrain(
     run, for an unknown domain or task, and for a dataset made with another config. Raise OSError
     for folders that are not writable, and `runs.InUseError` for those that another process uses.
     """
-    configs, folders = _checked(configs, runs_dir)
     options = {"checkpoint_minutes": checkpoint_minutes, "progress": progress}
-    for group in lockstep(configs):
-        work = _execute(group, runs_dir, Collection, **options)
-        if work is not None:
-            _describe(work)
-    return folders
-
-
-def _checked(configs: Any, runs_dir: str | Path) -> tuple[list[Any], list[Path]]:
-    """Return the members of a call and their folders; ValueError if they cannot run."""
-    configs = runs.members(configs)
-    check_tasks(configs)
-    folders = [config.folder(runs_dir) for config in configs]
-    runs.check_folders(folders, configs)
-    return configs, folders
-
-
-def _describe(work: Collection) -> None:
-    """Evaluate online policies; write cards, last for the member with the checkpoint."""
-    if work.config.task:
-        evaluate_online(work)
-    for folder, episodes in reversed(list(zip(work.folders, work.episodes, strict=True))):
-        if episodes:
-            datasets.write_card(folder, precision=work.learner and work.learner.precision)
-        else:
-            print(f"{folder.name}: no full episode yet, a larger num_steps continues this one")
+    return _run(configs, runs_dir, Collection, **options)
 
 
 def train_offline(
@@ -100,11 +72,13 @@ def train_offline(
     Return a table of `results.COLUMNS`, one row per evaluation. Raise ValueError (DatasetError for
     the data) before the first update.
     """
-    configs, folders = _checked(configs, runs_dir)
+
+    def learning(configs: list[OfflineConfig], folders: list[Path]) -> Learning:
+        return Learning(configs, folders, datasets.load(configs[0].source(runs_dir)))
+
     options = {"checkpoint_minutes": checkpoint_minutes, "progress": progress}
-    source = configs[0].source(runs_dir)
-    _execute(configs, runs_dir, lambda c, f: Learning(c, f, datasets.load(source)), **options)
-    return results.read(*(folder / "results.csv" for folder in folders))
+    folders = _run(configs, runs_dir, learning, **options)
+    return results.read(*(folder / "results.csv" for folder in dict.fromkeys(folders)))
 
 
 def is_finished(config: PretrainConfig | OfflineConfig, folder: Path) -> bool:
@@ -116,29 +90,32 @@ def is_finished(config: PretrainConfig | OfflineConfig, folder: Path) -> bool:
     return file.exists() and bool(results.read(file)["step"].max() >= config.num_steps)
 
 
-def _execute(
-    configs: Sequence[Any],
+def _run(
+    configs: Any,
     runs_dir: str | Path,
-    make: Callable[[list[Any], list[Path]], AnyWork],
+    make: Callable[[list[Any], list[Path]], runs.Work],
     **options: Any,
-) -> AnyWork | None:
-    """Run the members that are not finished, and return their work, or None.
+) -> list[Path]:
+    """Run the members that are not finished, one lockstep group after another; return all folders.
 
     All members of an interrupted run continue together, also the finished members of a run that
     was killed while it wrote its last tables.
     """
-    folders = {config.folder(runs_dir): config for config in configs}
-    left = [folder for folder, config in folders.items() if not is_finished(config, folder)]
-    checkpoint = runs.checkpoint_in(left[0]) if left else None
-    names = {folder.name for folder in left} | set(checkpoint["members"] if checkpoint else [])
-    left = {folder: config for folder, config in folders.items() if folder.name in names}
-    if done := [folder.name for folder in folders if folder not in left]:
-        print(f"{len(done)} members finished already: {', '.join(done)}")
-    if not left:
-        return None
-    work = make(list(left.values()), list(left))
-    runs.advance(work, **options)
-    return work
+    configs = runs.members(configs)
+    check_tasks(configs)
+    folders = [config.folder(runs_dir) for config in configs]
+    runs.check_folders(folders, configs)
+    for group in lockstep(configs):
+        members = {config.folder(runs_dir): config for config in group}
+        left = [folder for folder, config in members.items() if not is_finished(config, folder)]
+        checkpoint = runs.checkpoint_in(left[0]) if left else None
+        names = {folder.name for folder in left} | set(checkpoint["members"] if checkpoint else [])
+        left = [folder for folder in members if folder.name in names]
+        if done := [folder.name for folder in members if folder not in left]:
+            print(f"{len(done)} members finished already: {', '.join(done)}")
+        if left:
+            runs.advance(make([members[folder] for folder in left], left), **options)
+    return folders
 
 
 def random_like(

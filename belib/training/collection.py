@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,23 +11,28 @@ import pandas as pd
 import torch
 from tqdm.auto import tqdm
 
-from belib import datasets, paths, runs
+from belib import datasets, paths, results, runs
 from belib.agents import SMM, agent_of
-from belib.agents.ddpg import DDPG
-from belib.config import PretrainConfig
+from belib.config import OfflineConfig, PretrainConfig
 from belib.engine import Engine
 from belib.envs import Environment, PhysicsError, TaskRewards, TimeStep, primal_task
 from belib.replay import Replay
 from belib.streams import Streams, derive_seed
+from belib.training.evaluation import Evaluator
 
 Arrays = dict[str, np.ndarray]
 
 
-def lockstep(configs: Sequence[PretrainConfig]) -> list[list[PretrainConfig]]:
-    """Return groups of members with agents of one class, all or none of which learn a task."""
-    groups: dict[tuple[type[DDPG] | None, bool], list[PretrainConfig]] = {}
+def lockstep(configs: Sequence[runs.Config]) -> list[list[Any]]:
+    """Return the groups of a call's members that train together.
+
+    Collecting members of a group have agents of one class, and all or none of them learn a task.
+    """
+    groups: dict[Any, list[runs.Config]] = {}
     for config in configs:
-        groups.setdefault((agent_of(config.objective), bool(config.task)), []).append(config)
+        learns = isinstance(config, OfflineConfig)
+        key = learns or (agent_of(config.objective), bool(config.task))
+        groups.setdefault(key, []).append(config)
     return list(groups.values())
 
 
@@ -39,7 +45,7 @@ class Collection(runs.Work):
     """
 
     SAVED = ("step", "learner", "engine", "exploration", "skill_draws", "skills", "physics_errors")
-    SAVED += ("episodes", "history")
+    SAVED += ("history",)
 
     def __init__(self, configs: Sequence[PretrainConfig], folders: Sequence[Path]):
         self.configs, self.config, self.folders = configs, configs[0], folders
@@ -65,7 +71,7 @@ class Collection(runs.Work):
         """Rows of the present episodes: obs, action, reward, discount, physics, all rewards."""
         self.skills = torch.zeros(len(configs), self.skill_dim)
         self.step = 0
-        self.episodes, self.physics_errors = [0] * len(configs), [0] * len(configs)
+        self.physics_errors = [0] * len(configs)
         self.history: list[list[dict[str, float]]] = [[] for _ in configs]
         """For every member, one row per episode: returns, and mean metrics of its updates."""
         self.obs = [np.zeros(sizes[0], np.float32) for _ in configs]
@@ -142,14 +148,14 @@ class Collection(runs.Work):
     def _write_episode(self, member: int) -> None:
         """Write the finished episode to disk; append its returns and metrics to the history."""
         episode, rewards = self._present_episode(member)
-        datasets.write_episode(self.folders[member], self.episodes[member], episode, rewards)
+        number = len(self.history[member])
+        datasets.write_episode(self.folders[member], number, episode, rewards)
         if self.config.convention == "urlb":
             self._replay(member, episode, rewards[self.paid_tasks[member]])
-        row: dict[str, float] = {"step": self.step, "episode": self.episodes[member]}
+        row: dict[str, float] = {"step": self.step, "episode": number}
         row |= {f"return_{task}": float(values.sum()) for task, values in rewards.items()}
         row |= self.engine.take_means(member) if self.engine else {}
         self.history[member].append({**row, "physics_errors": self.physics_errors[member]})
-        self.episodes[member] += 1
         self.physics_errors[member] = 0
 
     def _present_episode(self, member: int) -> tuple[Arrays, Arrays]:
@@ -177,6 +183,23 @@ class Collection(runs.Work):
         for folder, rows in zip(self.folders, self.history, strict=True):
             paths.write_text(folder / "metrics.csv", pd.DataFrame(rows).to_csv(index=False))
 
+    def finish(self) -> None:
+        """Evaluate policies that learnt a task; write cards, last that beside the checkpoint."""
+        if self.learner and self.config.task:
+            names = ("domain", "dataset", "task", "seed", "scale")
+            same = [{name: getattr(config, name) for name in names} for config in self.configs]
+            evaluator = Evaluator([OfflineConfig(**values) for values in same])
+            changes = {"algorithm": "ddpg", "precision": self.learner.precision}
+            policy = partial(self.learner.act, explore=False)
+            rows = evaluator(policy, self.step, self.configs, **changes)
+            for folder, row in zip(self.folders, rows, strict=True):
+                results.write(folder / results.ONLINE, pd.DataFrame([row]))
+        for folder, rows in reversed(list(zip(self.folders, self.history, strict=True))):
+            if rows:
+                datasets.write_card(folder, precision=self.learner and self.learner.precision)
+            else:
+                print(f"{folder.name}: no full episode yet, a larger num_steps continues this one")
+
     def state(self) -> dict[str, Any]:
         """Return the state without finished episodes, which `restore` reads from disk."""
         columns = ([np.array(x) for x in zip(*rows, strict=True)] for rows in self.rows)
@@ -191,7 +214,7 @@ class Collection(runs.Work):
             columns = (column.numpy() for column in state["rows"][member])
             self.rows[member] = list(zip(*columns, strict=True))
             self._see(member)
-            count, task = self.episodes[member], self.paid_tasks[member]
+            count, task = len(self.history[member]), self.paid_tasks[member]
             if count:
                 dataset = datasets.load(self.folders[member])
                 dataset = replace(dataset, files=dataset.files[:count])

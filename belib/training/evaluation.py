@@ -16,7 +16,6 @@ from belib.config import OfflineConfig, PretrainConfig
 from belib.envs import Environment, PhysicsError, domain_tasks
 from belib.offline import LEARNERS
 from belib.streams import Streams, derive_seed
-from belib.training.collection import Collection
 
 Policy = Callable[[Tensor], Tensor]
 """Maps observations (M, E, obs_dim) to actions (M, E, action_dim) in [-1, 1]."""
@@ -43,19 +42,20 @@ class Evaluator:
             for member, config in enumerate(configs)
         ]
         self.obs_dim, self.action_dim = self._envs[0][0].obs_dim, self._envs[0][0].action_dim
-        self.upright = np.full(len(configs), np.nan)
-        """Share (M,) of upright starting states in the last evaluation; NaN without a torso."""
 
-    def __call__(self, policy: Policy, step: int) -> np.ndarray:
-        """Return the undiscounted episode returns (M, E) of a policy after `step` updates.
+    def __call__(
+        self, policy: Policy, step: int, data: Sequence[PretrainConfig | None] = (), **changes: Any
+    ) -> list[dict[str, Any]]:
+        """Return a `results.row` with `changes` of every policy, after `step` updates.
 
-        A physics error ends an episode, with a reward of 0.
+        Returns are not discounted. A physics error ends an episode, with a reward of 0. `data` are
+        the configs of the policies' datasets.
         """
         for config, row in zip(self.configs, self._envs, strict=True):
             for episode, env in enumerate(row):
                 env.seed(derive_seed(config.seed, "evaluation", step, episode))
         steps = [[env.reset() for env in row] for row in self._envs]
-        self.upright = np.array([np.mean([_is_upright(env) for env in row]) for row in self._envs])
+        upright = [float(np.mean([_is_upright(env) for env in row])) for row in self._envs]
         returns = np.zeros((len(steps), len(steps[0])))
         while not all(step.last for row in steps for step in row):
             obs = np.array([[step.obs for step in row] for row in steps])
@@ -67,16 +67,10 @@ class Evaluator:
                     except PhysicsError:
                         steps[m][e] = steps[m][e]._replace(reward=0.0, last=True)
                     returns[m, e] += steps[m][e].reward
-        return returns
-
-    def rows(
-        self, policy: Policy, step: int, data: Sequence[PretrainConfig | None], **changes: Any
-    ) -> list[dict[str, Any]]:
-        """Return a `results.row` with `changes` for every policy; `data` are datasets' configs."""
-        evaluated = zip(self.configs, data, self(policy, step), self.upright.tolist(), strict=True)
+        evaluated = zip(self.configs, data or [None] * len(steps), returns, upright, strict=True)
         return [
-            results.row(config, collected, step, returns, self.revision, upright=up, **changes)
-            for config, collected, returns, up in evaluated
+            results.row(config, collected, step, member, self.revision, upright=share, **changes)
+            for config, collected, member, share in evaluated
         ]
 
 
@@ -121,30 +115,14 @@ def evaluate_baselines(
         lambda obs: torch.zeros(*obs.shape[:-1], size),
         lambda obs: streams.uniform(obs.shape[1], size),
     )
-    table, none = [], [None] * len(configs)
+    table = []
     for algorithm, policy in zip(results.BASELINES, policies, strict=True):
-        rows = evaluator.rows(policy, configs[0].num_steps, none, algorithm=algorithm)
+        rows = evaluator(policy, configs[0].num_steps, algorithm=algorithm)
         for config, row in zip(evaluator.configs, rows, strict=True):
             folder = paths.writable_folder(config.folder(runs_dir, algorithm))
             results.write(folder / "results.csv", pd.DataFrame([row]))
         table += rows
     return pd.DataFrame(table)
-
-
-def evaluate_online(work: Collection) -> None:
-    """Evaluate policies of the objective `task`; write one row into each dataset's folder.
-
-    These policies, learnt online, are the reference for offline learning.
-    """
-    assert work.learner is not None
-    names = ("domain", "dataset", "task", "seed", "scale")
-    same = [{name: getattr(config, name) for name in names} for config in work.configs]
-    evaluator = Evaluator([OfflineConfig(**values) for values in same])
-    policy = functools.partial(work.learner.act, explore=False)
-    named = {"algorithm": "ddpg", "precision": work.learner.precision}
-    rows = evaluator.rows(policy, work.step, work.configs, **named)
-    for folder, row in zip(work.folders, rows, strict=True):
-        results.write(folder / results.ONLINE, pd.DataFrame([row]))
 
 
 def rollout(config: OfflineConfig, *, runs_dir: str | Path = "runs") -> np.ndarray:

@@ -48,12 +48,13 @@ class Learning(runs.Work):
     def __init__(self, configs: Sequence[OfflineConfig], folders: Sequence[Path], dataset: Dataset):
         self.config, self.configs, self.folders = configs[0], configs, folders
         self.name = f"{self.config.variant} on {dataset.name}, {len(configs)} members"
-        self.collected, card = dataset.config(), datasets.read_card(dataset.folder) or {}
-        if self.collected is not None and card.get("steps") != dataset.steps:
+        collected, card = dataset.config(), datasets.read_card(dataset.folder) or {}
+        if collected is not None and card.get("steps") != dataset.steps:
             raise DatasetError(
                 f"{dataset.folder} has no card of all its {dataset.steps} steps: finish its "
                 f"collection, or write one: python -m belib.datasets card {dataset.folder}"
             )
+        self.collected = [collected] * len(configs)
         self.data = {"name": dataset.name, "steps": dataset.steps, "sha256": card.get("sha256")}
         """What identifies the dataset; `sha256`, from its card, is that of all arrays."""
         self.evaluator = Evaluator(configs)
@@ -101,11 +102,8 @@ class Learning(runs.Work):
                 )
 
     def _evaluate(self, metrics: Metrics) -> None:
-        policy, data = (
-            partial(self.learner.act, explore=False),
-            [self.collected] * len(self.configs),
-        )
-        rows = self.evaluator.rows(policy, self.step, data, precision=self.learner.precision)
+        policy = partial(self.learner.act, explore=False)
+        rows = self.evaluator(policy, self.step, self.collected, precision=self.learner.precision)
         for member, row in enumerate(rows):
             numbers = {key: float(value[member]) for key, value in metrics.items()}
             if self.diverged[member] is not None:

@@ -112,7 +112,6 @@ def test_lines_expand_and_entries_add_members_to_a_job(own_grid):
         ({"datasets": [{**WALKER, "alpha": [1.0, 2.0]}]}, "shannon-s0 is there twice"),
         ({"datasets": [{**WALKER, "domain": "wlaker"}]}, "no domain 'wlaker' .nearest: 'walker'"),
         ({"together": 0}, "grid.own.yaml: together must be at least 1, got 0"),
-        ({"datasets": WALKER}, "grid.own.yaml: datasets, line 1: "),
         ({"offline": [["walker"]]}, "grid.own.yaml: offline, entry 1: .* not a mapping"),
         ({"offline": [{**STAND, "dataset": []}]}, "entry 1: dataset must have a value or more"),
         ({"ofline": []}, "grid.own.yaml: .* unexpected keyword argument 'ofline'"),
@@ -141,8 +140,8 @@ def test_a_target_chooses_its_jobs_and_what_they_need():
     assert len(chosen("walker")) == 24 + 54 + 1 + 1  # baselines and coverage, but no report
     assert len(chosen("*/td3")) == 36 + 36
     assert chosen() == [job.name for job in jobs]
-    (together,) = select(read("laptop"), ["collect/walker/behavioral-0.9"])
-    assert together.name == "collect/walker/behavioral-0.2-s0+3"  # collected with three others
+    together = [job.name for job in select(read("laptop"), ["walker/behavioral-0.9"])]
+    assert "collect/walker/behavioral-0.2-s0+3" in together  # collected with three others
     nearest = "no target 'walker/behavioural-0.5' .nearest: 'walker/behavioral-0.5'"
     with pytest.raises(ValueError, match=nearest):
         chosen("walker/behavioural-0.5")

@@ -30,8 +30,8 @@ def lockstep(configs: Sequence[runs.Config]) -> list[list[Any]]:
     """
     groups: dict[Any, list[runs.Config]] = {}
     for config in configs:
-        learns = isinstance(config, OfflineConfig)
-        key = learns or (agent_of(config.objective), bool(config.task))
+        collects = isinstance(config, PretrainConfig)
+        key = collects and (agent_of(config.objective), bool(config.task))
         groups.setdefault(key, []).append(config)
     return list(groups.values())
 

@@ -13,7 +13,7 @@ from scipy.special import entr, lambertw, log_softmax, logsumexp
 
 from belib.arrays import check_positive, real_array, whole_number
 from belib.quadrature import Bounds, Integral, LogDensity, integrate_density
-from belib.weighting import Identity, Prelec, entropy_term, prelec_beta
+from belib.weighting import Power, Prelec, entropy_term, prelec_beta
 
 
 def shannon_entropy(pmf: ArrayLike, *, axis: int = -1) -> NDArray[np.float64]:
@@ -174,7 +174,7 @@ def differential_generalized_entropy(
 
 def differential_shannon_entropy(log_density: LogDensity, bounds: Bounds) -> Integral:
     """Return Shannon's entropy -int f log f dx, nats: see `differential_generalized_entropy`."""
-    return differential_generalized_entropy(log_density, bounds, weighting=Identity())
+    return differential_generalized_entropy(log_density, bounds, weighting=Power(1.0))
 
 
 def differential_renyi_entropy(log_density: LogDensity, bounds: Bounds, *, q: float) -> Integral:

@@ -28,8 +28,8 @@ def prelec_beta(alpha: float, n_outcomes: float) -> float:
 
     Raise ValueError unless alpha > 0 and M >= 2.
 
-    >>> beta = prelec_beta(0.5, 512)
-    >>> round(512 * float(prelec_weight(1 / 512, alpha=0.5, beta=beta)), 9)
+    >>> weighting = Prelec(0.5, prelec_beta(0.5, 512))
+    >>> round(512 * float(weighting(1 / 512)), 9)
     1.0
     """
     check_positive("alpha", alpha)
@@ -40,20 +40,6 @@ def prelec_beta(alpha: float, n_outcomes: float) -> float:
     if not 0 < beta < math.inf:
         raise ValueError(f"alpha must give beta within floats, got {alpha}: beta is {beta}")
     return beta
-
-
-def prelec_weight(
-    p: ArrayLike, *, alpha: float, beta: float = 1.0, extension: str = "identity"
-) -> Array:
-    """Return w(p) = exp(-beta (-log p)^alpha) (paper, equation 3) for p in [0, inf), of any shape.
-
-    `extension` defines w above 1, where the formula is not real: see `Prelec`. Raise ValueError for
-    a negative or NaN p and for parameters out of range.
-
-    >>> prelec_weight([0.01, 0.5, 0.99], alpha=0.5).round(3)
-    array([0.117, 0.435, 0.905])
-    """
-    return Prelec(alpha, beta, extension)(p)
 
 
 class Weighting(ABC):
@@ -79,6 +65,9 @@ class Prelec(Weighting):
     alpha is the curvature; beta moves the fixed point. `extension` defines w above 1: "identity" is
     w(p) = p; "odd" is w(1/p) = 1/w(p), which has the fixed points p and 1/p, but grows faster than
     any power if alpha > 1. Raise ValueError for parameters out of range.
+
+    >>> Prelec(0.5)([0.01, 0.5, 0.99]).round(3)
+    array([0.117, 0.435, 0.905])
     """
 
     alpha: float
@@ -147,7 +136,7 @@ class LinearInLogOdds(Weighting):
 
 @dataclass(frozen=True)
 class Power(Weighting):
-    """w(p) = p^exponent, on all of [0, inf).
+    """w(p) = p^exponent, on all of [0, inf). The exponent 1 gives Shannon's entropy.
 
     If 1 / (exponent - 1) < log M, the uniform pmf over M outcomes does not maximise the entropy.
     """
@@ -159,14 +148,6 @@ class Power(Weighting):
 
     def log(self, log_p: ArrayLike) -> Array:
         return self.exponent * real_array("log_p", log_p, finite=False)
-
-
-@dataclass(frozen=True)
-class Identity(Weighting):
-    """w(p) = p, whose entropy is Shannon's."""
-
-    def log(self, log_p: ArrayLike) -> Array:
-        return real_array("log_p", log_p, finite=False).copy()
 
 
 def entropy_term(weighting: Callable, log_p: Array, log_divisor: Array | float = 0.0) -> Array:

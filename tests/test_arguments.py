@@ -13,7 +13,7 @@ from scipy import stats
 from belib import entropy, estimators, rewards
 from belib.arrays import real_array, whole_number
 from belib.knn import knn_distances
-from belib.weighting import Identity, LinearInLogOdds, Power, Prelec, TverskyKahneman, prelec_weight
+from belib.weighting import LinearInLogOdds, Power, Prelec, TverskyKahneman
 
 SAMPLES = np.random.default_rng(0).normal(size=(60, 2))
 PMF = np.array([0.5, 0.3, 0.2])
@@ -34,12 +34,11 @@ FUNCTIONS = {
     "renyi_entropy": (lambda x: entropy.renyi_entropy(x, q=2.0), PMF),
     "behavioral_entropy": (lambda x: entropy.behavioral_entropy(x, alpha=0.5), PMF),
     "maximizing_pmf": (lambda x: entropy.maximizing_pmf(3, alpha=0.5, start=x), PMF),
-    "prelec_weight": (lambda x: prelec_weight(x, alpha=0.5), PMF),
+    "Prelec": (Prelec(0.5), PMF),
     "Prelec.log": (Prelec(0.5).log, np.log(PMF)),
     "TverskyKahneman": (TverskyKahneman(), PMF),
     "LinearInLogOdds": (LinearInLogOdds(), PMF),
     "Power": (Power(2.0), PMF),
-    "Identity": (Identity(), PMF),
     "shannon_reward": (rewards.shannon_reward, PMF),
     "renyi_reward": (lambda x: rewards.renyi_reward(x, q=0.5), PMF),
     "behavioral_reward": (lambda x: rewards.behavioral_reward(x, alpha=0.5, beta=1.0), PMF),
@@ -163,9 +162,6 @@ def test_extreme_orders_and_parameters():
     assert rewards.peak_distance(alpha=1.0001, beta=0.5) == math.inf
     assert rewards.peak_distance(alpha=3000.0, beta=0.5) < math.e
     assert 0 < rewards.peak_distance(alpha=1.1, beta=1e12) < 1e-9
-    assert math.isnan(Prelec(1 + 1e-15, 1 + 1e-15).fixed_point)
-    with pytest.raises(ValueError, match="alpha must give beta within floats, got 2000"):
-        rewards.prelec_beta(2000.0, 512)
 
 
 POSITIVE = "must be positive and finite"

@@ -15,7 +15,7 @@ from belib.estimators import (
     renyi_entropy_knn,
     shannon_entropy_knn,
 )
-from belib.weighting import Identity, LinearInLogOdds, Power, Prelec, TverskyKahneman, prelec_beta
+from belib.weighting import LinearInLogOdds, Power, Prelec, TverskyKahneman, prelec_beta
 
 ORACLES = json.loads(
     (Path(__file__).parent / "data/differential_behavioral_entropy.json").read_text()
@@ -78,7 +78,7 @@ def test_at_alpha_and_beta_one_the_iterated_correction_is_kozachenko_leonenko(k,
     for estimate in (
         behavioral_entropy_knn(x, alpha=1.0, beta=1.0, k=k),
         shannon_entropy_knn(x, k=k),
-        generalized_behavioral_entropy_knn(x, weighting=Identity(), k=k),
+        generalized_behavioral_entropy_knn(x, weighting=Power(1.0), k=k),
     ):
         np.testing.assert_allclose(estimate.local_values, kozachenko, rtol=0, atol=1e-12)
 

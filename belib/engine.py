@@ -20,9 +20,9 @@ from belib.actor_critic import ActorCritic
 from belib.replay import Replay, to_device
 from belib.streams import Streams
 
-_WARM_UP = 3  # steps before the capture, during which libraries allocate memory
-
 Step = Callable[[], None]
+
+_WARM_UP = 3  # steps before the capture, during which libraries allocate memory
 
 
 class Engine:

@@ -4,6 +4,7 @@ Most of the rewards' time goes into converting numbers to arrays and back, and n
 """
 
 import functools
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -42,7 +43,7 @@ def _convert_key(indexer: FieldIndexer, key: Any) -> Any:
 
 
 @contextmanager
-def fast_rewards():
+def fast_rewards() -> Iterator[None]:
     """Replace both functions within a `with` block."""
     dm_rewards.tolerance, FieldIndexer._convert_key = _tolerance, _convert_key
     try:

@@ -69,14 +69,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="tiny sizes, once: a test")
     parser.add_argument("--threads", type=int, default=min(2, os.cpu_count() or 1))
-    parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the table and figure")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     packages = ("numpy", "scipy", "scikit-learn", "torch", "mujoco", "dm_control")
     head, lines = provenance(*packages), []
     print(head)
-    sizes, repeats = (QUICK, 1) if options.quick else (Sizes(), options.repeats)
+    sizes, repeats = (QUICK, 1) if options.quick else (Sizes(), 5)
     with threadpool_limits(options.threads):
         for line in rows(sizes, repeats, options.out, head):
             text = f"{line['what']}; {line['setting']}: {line['ours']:.3g} {line['unit']}"

@@ -80,13 +80,6 @@ def explored(dataset: datasets.Dataset, reference: dict[str, np.ndarray]) -> dic
     return row | {f"reward_{task}": value for task, value in rewards.items()}
 
 
-def arm(dataset: datasets.Dataset) -> dict[str, object]:
-    """Return a dataset's name, objective and reward settings."""
-    config = dataset.config()
-    assert config is not None, f"{dataset.folder} has no config.yaml"
-    return {"dataset": dataset.name, **{name: getattr(config, name) for name in ARM}}
-
-
 def policies(runs_dir: Path, finished: list[str]) -> pd.DataFrame:
     """Return one row per policy: mean and sd of its later evaluations, and its final return."""
     if not any(runs_dir.glob("offline/**/results.csv")):
@@ -119,7 +112,11 @@ def main() -> None:
     file = to / "exploration.csv"
     before = pd.read_csv(file) if file.exists() else pd.DataFrame({"dataset": []})
     new = [dataset for dataset in finished if dataset.name not in set(before["dataset"])]
-    rows = pd.DataFrame([arm(dataset) | explored(dataset, reference) for dataset in new])
+    rows = []
+    for dataset, config in ((dataset, dataset.config()) for dataset in new):
+        settings = {"dataset": dataset.name} | {name: getattr(config, name) for name in ARM}
+        rows.append(settings | explored(dataset, reference))
+    rows = pd.DataFrame(rows)
     table = pd.concat([before, rows], ignore_index=True).sort_values(["seed", "dataset"])
     paths.write_text(file, table.round(6).to_csv(index=False))
     learnt = policies(runs_dir, [dataset.name for dataset in finished])

@@ -18,12 +18,9 @@ from belib.coverage import smallest_ball
 from belib.estimators import shannon_entropy_knn
 from belib.figures.style import caption, use_style
 
-Curve = tuple[str, str, int, Callable[[], object]]
-"""What grows, the name of the curve, the size, the timed call."""
 
-
-def curves(sizes: Sizes) -> Iterator[Curve]:
-    """Yield all measurements, curve by curve."""
+def curves(sizes: Sizes) -> Iterator[tuple[str, str, int, Callable[[], object]]]:
+    """Yield what grows, the name of the curve, the size and the timed call."""
     members, batches = (1, 2, 4, 8, 16, 32), (64, 128, 256, 512, 1024, 2048)
     for name, label in (("td3", "TD3"), ("behavioral", "APT+BE")):
         of = partial(configs_of, name, sizes.laptop, precision="float32")

@@ -26,8 +26,6 @@ from belib.machine import products
 OBS, ACTION = 24, 6  # Walker
 Call = Callable[[], object]
 
-LABELS = {"behavioral": "APT+BE"}
-
 
 class Limit(NamedTuple):
     """A bound on this machine: `times` the duration of a timed call."""
@@ -113,7 +111,8 @@ def updates(sizes: Sizes) -> Iterator[Subject]:
         setting = f"batch and hidden {size}, {members} member" + "s" * (members > 1)
         for name in ("behavioral", "td3", "cql", "crr"):
             update = update_of(configs_of(name, size, members, "float32"))
-            flops, called = flops_of(update), f"update of {LABELS.get(name, name.upper())}"
+            flops = flops_of(update)
+            called = "update of " + ("APT+BE" if name == "behavioral" else name.upper())
             theirs = d3rlpy_update(name, size)
             compared = {"peer": theirs and ("d3rlpy", theirs), "peer_times": members}
             limit, target = arithmetic(flops), ("of limit", share)

@@ -98,26 +98,12 @@ def test_histograms_and_torsos_show_in_what_two_datasets_differ(tmp_path):
         np.testing.assert_allclose(ax.collections[0].get_offsets()[:, 1], height)
 
 
-def test_entropies_of_bernoulli_trials_have_their_maximum_in_the_middle():
-    left, right = figures.theory.bernoulli_entropies([0.5], [0.5, 2.0])
-    assert labels(left) == ["BE α = 0.5", "SE"]
-    assert labels(right) == ["RE q = 0.5", "RE q = 2", "RE q → ∞", "SE"]
-    np.testing.assert_allclose(max(left.lines[0].get_ydata()), np.log(2), rtol=1e-6)
-
-
 def test_slopes_of_weightings_match_differences():
     towards_zero, _ = figures.theory.weighting_slopes([0.5], 512)
     p, slope = towards_zero.lines[0].get_data()
     weighting, step = Prelec(0.5, prelec_beta(0.5, 512)), 1e-6 * p
     difference = (weighting(p + step) - weighting(p - step)) / (2 * step)
     np.testing.assert_allclose(slope, difference, rtol=1e-4)
-
-
-def test_convergence_has_one_panel_per_alpha_and_ticks_at_sizes():
-    table = pd.DataFrame({"n": [100, 1000] * 2, "alpha": [0.5, 0.5, 1, 1], "bias": [1.0, 2, 3, 4]})
-    axes = figures.theory.convergence(table.assign(estimator="a"), "bias", "|bias|")
-    assert [ax.get_title() for ax in axes] == ["α = 0.5", "α = 1"]
-    assert [label.get_text() for label in axes[0].get_xticklabels()] == ["100", "1,000"]
 
 
 def test_reward_curves_show_the_papers_alphas_and_shannons_on_two_scales():

@@ -120,12 +120,11 @@ def test_halves_of_episodes_see_that_points_of_an_episode_depend():
 def test_measures_that_make_no_sense_are_refused(states):
     with pytest.raises(ValueError, match="features must vary"):
         coverage.measures(make_states([np.ones((200, 3))] * 2))
-    few = coverage.States(states.features[::40], states.rows[::40])
     with pytest.raises(ValueError, match="k must be between 1 and 3"):
-        coverage.measures(few)
-    for options in ({"alpha": 0}, {"alpha": np.nan}, {"q": 0}, {"q": np.inf}, {"seed": -1}):
-        with pytest.raises(ValueError, match=f"{next(iter(options))} must be"):
-            coverage.measures(states, **options)
+        coverage.measures(coverage.States(states.features[::40], states.rows[::40]))
+    for name, value in (("alpha", 0), ("alpha", np.nan), ("q", 0), ("q", np.inf), ("seed", -1)):
+        with pytest.raises(ValueError, match=f"{name} must be"):
+            coverage.measures(states, **{name: value})
 
 
 @pytest.fixture

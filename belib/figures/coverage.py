@@ -91,7 +91,7 @@ def _panels(embedding: Embedding) -> tuple[np.ndarray, pd.DataFrame]:
     rows = style.labelled(embedding.points)
     axes = _grid(len(rows), 3.7, 3.7, sharex=True, sharey=True)
     for ax, label in zip(axes, rows.index, strict=True):
-        _dots(ax, embedding.points, color="0.86")
+        _dots(ax, embedding.points, color="0.8")
         ax.set_axis_off()  # maps have no units
         ax.set_title(label)
     return axes, rows

@@ -43,13 +43,3 @@ def test_joined_and_shuffled_tables_give_the_same():
     pd.testing.assert_frame_equal(found, expected)
     with pytest.raises(ValueError, match="columns error, got"):
         convergence.bias_and_variance(table.drop(columns="error"))
-    with pytest.raises(ValueError, match="must have rows, got none"):
-        convergence.slopes(expected.iloc[:0])
-
-
-def test_samplers_keep_to_their_boxes():
-    random = np.random.default_rng(0)
-    assert np.abs(convergence.truncated_normal(1000, random)).max() <= 3
-    square = convergence.beta_square(1000, random)
-    assert square.shape == (1000, 2)
-    assert 0 <= square.min() <= square.max() <= 4

@@ -115,15 +115,6 @@ def test_gaussian_tails_where_the_density_underflows(alpha):
     assert entropy.value == pytest.approx(truth, rel=1e-8)
 
 
-def test_tails_of_a_strip_are_those_of_its_line():
-    """U[0, 2] x N(0, 1): int h(f / 2) dx over the strip is twice that over the line."""
-    strip = differential_behavioral_entropy(
-        lambda x: stats.norm.logpdf(x[..., 1]) - math.log(2), [(0, 2), (-INF, INF)], alpha=0.4
-    )
-    line = differential_behavioral_entropy(stats.norm.logpdf, LINE, alpha=0.4, reference_volume=0.5)
-    assert strip.value == pytest.approx(line.value, rel=1e-8)
-
-
 @pytest.mark.parametrize("q", [0.2, 0.9, 0.99999, 1, 1.001, 2.0, 3.0])
 def test_renyi_of_a_density(q):
     """N(0, 1): log(2 pi) / 2 + log(q) / 2 (q - 1)."""

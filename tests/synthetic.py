@@ -1,7 +1,6 @@
 """Made-up tables of a study, with effects that are known: SYNTHETIC numbers, not results."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -55,66 +54,50 @@ def tables(
     """
     random = np.random.default_rng(seed)
     sizes = {"scale": "synthetic", "num_steps": 50_000}
-    configs = [PretrainConfig(**{**sizes, **each}) for each in datasets or grid()]
-    rows = [_baseline(task, own, name) for task in tasks for own in range(seeds) for name in _FLOOR]
+    configs = [PretrainConfig(**{**sizes, **options}) for options in datasets or grid()]
+    rows = [
+        _row(OfflineConfig(domain=task.partition("_")[0], task=task, seed=i), name, 0, value + i)
+        for task in tasks
+        for i in range(seeds)
+        for name, value in {"zero action": 120.0, "random policy": 140.0}.items()
+    ]
     for config in configs:
         for task in (task for task in tasks if task.startswith(config.domain)):
             level = 400 + effect(config, task) + random.normal(0, between)
             for learner in learners:
-                values = level + random.normal(0, within, seeds)
-                for own, value in enumerate(values):
-                    known = {"domain": config.domain, "task": task, "seed": own}
-                    learnt = OfflineConfig(dataset=config.dataset, scale="synthetic", **known)
+                for i, value in enumerate(level + random.normal(0, within, seeds)):
+                    known = {"domain": config.domain, "task": task, "dataset": config.dataset}
+                    policy = OfflineConfig(**known, seed=i)
                     for step in steps:
-                        found = np.array([round(value * step / steps[-1], 2)])
-                        named = {"algorithm": learner, "precision": "float32"}
-                        row = results.row(learnt, config, step, found, "none", **named)
-                        rows.append(row)
-    offline = pd.DataFrame(rows)
+                        last = round(value * step / steps[-1], 2)
+                        rows.append(_row(policy, learner, step, last, config, precision="float32"))
     described = pd.DataFrame([_described(config) for config in configs])
-    known = ["dataset", "domain", "objective", "parameter", "seed", "scale"]
-    covers = {
-        name: [0.5 + covered(each) + random.normal(0, 0.05) for each in configs]
+    measures = {
+        name: [0.5 + covered(config) + random.normal(0, 0.05) for config in configs]
         for name in ("volumetric", "volumetric_scaled", "net", "cells", "shannon")
     }
-    measured = described[known].assign(**covers).round(5)
-    return Tables(offline, described, measured, _provenance(learners))
-
-
-_FLOOR = {"zero action": 120.0, "random policy": 140.0}
-
-
-def _baseline(task, seed, name):
-    domain = task.partition("_")[0]
-    config = OfflineConfig(domain=domain, task=task, seed=seed, scale="synthetic")
-    changes = {"algorithm": name, "dataset": "none"}
-    return results.row(config, None, 0, np.array([_FLOOR[name] + seed]), "none", **changes)
-
-
-def _described(config):
-    return {
-        "dataset": config.dataset,
-        "domain": config.domain,
-        "objective": config.objective,
-        "parameter": config.parameter,
-        "variant": config.label,
-        "seed": config.seed,
-        "scale": config.scale,
-        "steps": config.num_steps,
-        "intrinsic_reward_scale": config.intrinsic_reward_scale,
-        "intrinsic_reward": 1.0,
-        "git_revision": "none",
-    }
-
-
-def _provenance(learners):
+    known = described[["dataset", "domain", "objective", "parameter", "seed", "scale"]]
     learning = {"num_steps": 10_000, "batch_size": 256, "hidden_dim": 256, "eval_episodes": 10}
-    return {
+    provenance = {
         "scale": "synthetic",
         "learning": dict.fromkeys(learners, learning),
         "not finished": {"datasets": [], "policies": []},
         "processor": "none",
     }
+    return Tables(pd.DataFrame(rows), described, known.assign(**measures).round(5), provenance)
+
+
+def _row(policy, algorithm, step, value, config=None, **changes):
+    changes |= {"algorithm": algorithm, "scale": "synthetic"}
+    changes |= {} if config else {"dataset": "none"}
+    return results.row(policy, config, step, np.array([value]), "none", **changes)
+
+
+def _described(config):
+    same = ("dataset", "domain", "objective", "parameter", "label", "seed", "scale", "num_steps")
+    row = {name: getattr(config, name) for name in (*same, "intrinsic_reward_scale")}
+    row |= {"variant": row.pop("label"), "steps": row.pop("num_steps")}
+    return row | {"intrinsic_reward": 1.0, "git_revision": "none"}
 
 
 def write(made: Tables, folder) -> None:
@@ -135,7 +118,7 @@ def example() -> Tables:
     made = tables(effect, learners=("td3", "crr"), tasks=TASKS[:2], seeds=3, between=20.0)
     rows = made.offline
     left = (rows["algorithm"] == "crr") & (rows["objective"] == "behavioral")
-    return replace(made, offline=rows[~left])
+    return made._replace(offline=rows[~left])
 
 
 if __name__ == "__main__":

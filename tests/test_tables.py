@@ -3,7 +3,6 @@
 import io
 import json
 import re
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -56,13 +55,18 @@ def test_statistics_do_not_depend_on_the_form_of_the_table(edit, answers):
         pd.testing.assert_frame_equal(result, expected[name], check_dtype=False, obj=name)
 
 
-@pytest.mark.parametrize("kind", ["index repeats", "joined twice", "floats"])
-def test_the_units_of_a_study_do_not_depend_on_the_form_of_its_tables(kind):
-    made, names = synthetic.example(), ("offline", "datasets", "coverage")
-    edited = replace(made, **{name: EDITS[kind](getattr(made, name)) for name in names})
-    pd.testing.assert_frame_equal(study.units(made), study.units(edited), check_dtype=False)
-    with pytest.raises(ValueError, match=r"for domain walker, dataset shannon-s0, .* steps 7"):
-        replace(made, datasets=pd.concat([made.datasets, made.datasets.assign(steps=7)]))
+@pytest.mark.parametrize("kind", ["index repeats", "shuffled", "joined twice", "floats"])
+def test_the_units_of_a_study_do_not_depend_on_the_form_of_its_tables(kind, tmp_path):
+    made, parts = synthetic.example(), ("offline", "datasets", "coverage")
+
+    def units(**tables):
+        synthetic.write(made._replace(**tables), tmp_path)
+        return study.units(gather.load(tmp_path))
+
+    edited = units(**{name: EDITS[kind](getattr(made, name)) for name in parts})
+    pd.testing.assert_frame_equal(edited, units(), check_dtype=False)
+    with pytest.raises(ValueError, match="one value for domain walker, dataset shannon-s0"):
+        units(datasets=pd.concat([made.datasets, made.datasets.assign(steps=7)]))
 
 
 REFUSED = [
@@ -89,11 +93,6 @@ def test_ambiguous_tables_are_refused(change, message):
     for function in (results.summary, figures.returns.learning_curves):
         with pytest.raises(ValueError, match=message):
             function(table)
-
-
-def test_bars_are_of_policies():
-    with pytest.raises(ValueError, match=r"row a policy, as results.final .* got several of"):
-        figures.returns.returns(made_up())
 
 
 @pytest.fixture
@@ -153,7 +152,6 @@ def test_damaged_files_are_named(change, message, two, monkeypatch):
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        ("offline.csv", lambda t: t.replace("synthetic", "x", 1), "must have one "),
         ("datasets.csv", lambda t: t.replace(",50000,", ",many,", 1), "steps must be numbers"),
         ("coverage.csv", lambda t: "", "No columns"),
         ("provenance.json", lambda t: "[]", "must hold a JSON object with scale"),

@@ -3,7 +3,7 @@
 Tables have `results.COLUMNS` with the rows of `results.BASELINES`, or are those of `belib.study`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -14,64 +14,40 @@ from matplotlib.axes import Axes
 from pandas.io.formats.style import Styler
 
 from belib.figures import style
-from belib.results import BASELINES, MEMBER, evaluations
-from belib.results.tables import checked, once
+from belib.results import BASELINES, evaluations, final
 
 _DOTS = {"color": "white", "edgecolor": "black", "linewidth": 0.8, "s": 20, "zorder": 3}
 _TURNED = {"rotation": 60, "ha": "right", "rotation_mode": "anchor"}
 _TICKS = sorted({*style.ALPHAS, *style.QS})
-_RANKS = range(len(_TICKS))
 
 
 def returns(table: pd.DataFrame, online: Mapping[str, float] | None = None) -> np.ndarray:
-    """Plot a bar a dataset, its mean with one standard deviation over seeds, and a dot a seed.
+    """Plot final returns: one bar per dataset, with one standard deviation over seeds, and dots.
 
     Return Axes (tasks, learners).
 
     Args:
-        table: a row a policy, and baselines. Datasets of one `recipe`, if there is such a column,
-            stand side by side; those of a `variant` are hatched.
+        table: evaluations of learners and baselines.
         online: for each task the return of a policy trained online.
     """
-    table = evaluations(table, "objective", "parameter", "variant")
-    several = table.loc[table.duplicated(MEMBER), MEMBER].to_numpy()
-    if len(several):
-        rule = "a row a policy, as results.final gives"
-        raise ValueError(f"table must have {rule}, got several of {several[0]}")
-    table = table if "recipe" in table else _labelled(table)
-    learnt = table[~table["algorithm"].isin(BASELINES)]
-    look = style.of(learnt, "recipe")
+    table, look = _labelled(final(table))
+    names, place = look["hue_order"], {"x": "label", "y": "return", "order": look["hue_order"]}
 
     def draw(ax: Axes, rows: pd.DataFrame) -> None:
-        for recipe, own in rows.groupby("recipe", sort=False):
-            _bars(ax, look["hue_order"].index(recipe), own, look["palette"][recipe])
-        ax.set_xticks(range(len(look["palette"])), look["hue_order"], **_TURNED)
+        bars = {"errorbar": "sd", "err_kws": {"color": "0.5", "linewidth": 1.5}, "saturation": 1}
+        sns.barplot(rows, ax=ax, **place, **look, **bars, legend=False)
+        ax.scatter(rows["label"].map(names.index), rows["return"], **_DOTS)
+        ax.set_xticks(range(len(names)), names, **_TURNED)
 
-    return _grid(table, draw, width=len(look["palette"]), online=online)
-
-
-def _bars(ax: Axes, place: int, rows: pd.DataFrame, color: tuple) -> None:
-    """Plot the datasets of one recipe."""
-    names = list(rows["dataset"].unique())
-    width = 0.84 / max(2, len(names))
-    hatch = "///" if rows["variant"].fillna("").iloc[0] else None
-    bar = {"color": color, "edgecolor": "white", "hatch": hatch, "error_kw": {"ecolor": "0.5"}}
-    for number, name in enumerate(names):
-        values = rows.loc[rows["dataset"] == name, "return"].dropna().to_numpy()
-        x = place + (number - (len(names) - 1) / 2) * width
-        if len(values):
-            sd = values.std(ddof=1) if len(values) > 1 else 0
-            ax.bar(x, values.mean(), 0.92 * width, yerr=sd, **bar)
-            ax.scatter(x + np.linspace(-0.25, 0.25, len(values)) * width, values, **_DOTS)
+    return _grid(table, draw, width=len(names), online=online)
 
 
 def learning_curves(table: pd.DataFrame) -> np.ndarray:
-    """Plot returns over updates: a thin line a seed, a thick one their mean.
+    """Plot returns over updates: one thin line per seed, a thick one for their mean.
 
     Return Axes (tasks, learners). `table` has all evaluations, and baselines.
     """
-    table = _labelled(evaluations(table, "objective", "parameter", "variant"))
-    look = style.of(table[~table["algorithm"].isin(BASELINES)], lines=True)
+    table, look = _labelled(evaluations(table, "objective", "parameter", "variant"), lines=True)
 
     def draw(ax: Axes, rows: pd.DataFrame) -> None:
         lines = {"data": rows, "x": "step", "y": "return", "ax": ax, **look}
@@ -81,10 +57,11 @@ def learning_curves(table: pd.DataFrame) -> np.ndarray:
     return _grid(table, draw, width=6, xlabel="updates")
 
 
-def _labelled(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows with a `recipe` that tells each dataset from the others."""
-    labels = style.labelled(table).set_index("dataset")["label"]
-    return table.assign(recipe=table["dataset"].map(labels))
+def _labelled(table: pd.DataFrame, **options: Any) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """Return the table with a `label` for each dataset, and the look of the labels."""
+    datasets = style.labelled(table[table["dataset"] != "none"])  # that of baselines
+    table = table.assign(label=table["dataset"].map(datasets.set_index("dataset")["label"]))
+    return table, style.of(datasets, "label", **options)
 
 
 def _grid(
@@ -101,25 +78,23 @@ def _grid(
     size = (len(learners) * max(4.5, 1.5 + 0.55 * width) + 2.5, 3.6 * len(tasks) + 1)
     shape = len(tasks), len(learners)
     _, axes = plt.subplots(*shape, sharex="col", sharey="row", squeeze=False, figsize=size)
-    for row, task in zip(axes, tasks, strict=True):
-        for ax, learner in zip(row, learners, strict=True):
-            draw(ax, learnt[(learnt["task"] == task) & (learnt["algorithm"] == learner)])
-            if online and task in online:
-                ax.axhline(online[task], color="tab:green", linestyle=":", label="trained online")
-            ax.set_title(f"{_title(task)}, {style.learner_label(learner)}")
-            ax.set(xlabel=xlabel)
-        _finish(row, table[table["task"] == task])
+    for (row, column), ax in np.ndenumerate(axes):
+        task, learner = tasks[row], learners[column]
+        draw(ax, learnt[(learnt["task"] == task) & (learnt["algorithm"] == learner)])
+        if online and task in online:
+            ax.axhline(online[task], color="tab:green", linestyle=":", label="trained online")
+        means = table[table["task"] == task].groupby("algorithm")["return"].mean()
+        for name, line in zip(BASELINES, ("--", ":"), strict=True):
+            if pd.notna(means.get(name)):
+                ax.axhline(means[name], color="0.35", linestyle=line, linewidth=2, label=name)
+        title = f"{_title(task)}, {style.learner_label(learner)}"
+        ax.set(title=title, xlabel=xlabel, ylabel="episode return", ylim=(0, None))
+        ax.label_outer()
     return style.legend(axes)
 
 
-def _finish(row: Sequence[Axes], rows: pd.DataFrame) -> None:
-    """Draw the baselines into Axes of one task, which begin at 0."""
-    for ax in row:
-        for name, line in zip(BASELINES, ("--", ":"), strict=True):
-            if pd.notna(mean := rows.loc[rows["algorithm"] == name, "return"].mean()):
-                ax.axhline(mean, color="0.35", linestyle=line, linewidth=2, label=name)
-        ax.set(ylabel="", ylim=(0, None))
-    row[0].set_ylabel("episode return")
+def _title(task: str) -> str:
+    return task.replace("_", " ").capitalize()
 
 
 def parameter_curves(table: pd.DataFrame, means: pd.DataFrame | None = None) -> np.ndarray:
@@ -128,44 +103,35 @@ def parameter_curves(table: pd.DataFrame, means: pd.DataFrame | None = None) -> 
     Return Axes (tasks, learners). SE is a line, with a band where `means` have intervals.
 
     Args:
-        table: a dot a row, of a policy or of a dataset, and baselines.
+        table: one dot per row, of a policy or of a dataset, and baselines.
         means: from `study.means`; by default those of the dots, without intervals.
     """
-    keys = ["task", "objective", "parameter"]
+    if means is None:
+        keys = ["task", "algorithm", "objective", "parameter"]
+        means = table.groupby(keys, dropna=False)["return"].mean().reset_index(name="mean")
+        means = means.assign(measure=means["algorithm"], low=means["mean"], high=means["mean"])
 
     def draw(ax: Axes, rows: pd.DataFrame) -> None:
-        own = rows.groupby(keys, dropna=False)["return"].mean().reset_index(name="mean")
-        own = own.assign(low=np.nan, high=np.nan)
-        if means is not None:
-            own = means[means["task"].isin(rows["task"])]
-        for family, shift in (("behavioral", -0.08), ("renyi", 0.08)):
-            members = (table[table["objective"] == family] for table in (rows, own))
-            _family_curve(ax, *members, shift=shift)
-        for shannon in own[own["objective"] == "shannon"].itertuples():
+        task, learner = rows[["task", "algorithm"]].iloc[0]
+        lines = means[(means["task"] == task) & (means["measure"] == learner)]
+        for objective, shift in (("behavioral", -0.08), ("renyi", 0.08)):
+            line, dots = (t[t["objective"] == objective] for t in (lines, rows))
+            look, color = style.look(objective), style.objective_color(objective)
+            drawn = {"color": color, "marker": look.marker, "markersize": 9, "linewidth": 3}
+            reach = np.nan_to_num([line["mean"] - line["low"], line["high"] - line["mean"]])
+            x, of_dots = (
+                shift + np.interp(t["parameter"], _TICKS, range(len(_TICKS))) for t in (line, dots)
+            )
+            drawn |= {"elinewidth": 2, "capsize": 4, "label": f"{look.label}, {look.symbol}"}
+            if len(line):
+                ax.errorbar(x, line["mean"], yerr=reach, **drawn)
+            ax.scatter(of_dots, dots["return"], **_DOTS)
+        for shannon in lines[lines["objective"] == "shannon"].itertuples():
             ax.axhline(shannon.mean, color="black", linestyle="-.", linewidth=2, label="SE")
-            if np.isfinite(shannon.low):
-                ax.axhspan(shannon.low, shannon.high, color="0.5", alpha=0.15, linewidth=0)
-        ax.set_xticks(_RANKS, [f"{tick:g}" for tick in _TICKS])
+            ax.axhspan(shannon.low, shannon.high, color="0.5", alpha=0.15, linewidth=0)
+        ax.set_xticks(range(len(_TICKS)), [f"{tick:g}" for tick in _TICKS])
 
     return _grid(table, draw, width=14, xlabel="α or q")
-
-
-def _family_curve(ax: Axes, dots: pd.DataFrame, means: pd.DataFrame, *, shift: float) -> None:
-    """Plot the dots and means of one objective over the ranks of its parameter."""
-    if means.empty:
-        return
-    objective, mean = means["objective"].iloc[0], means["mean"]
-    look, color = style.look(objective), style.objective_color(objective)
-    line = {"color": color, "marker": look.marker, "markersize": 9, "linewidth": 3}
-    reach = np.nan_to_num([mean - means["low"], means["high"] - mean])
-    x, of_dots = (shift + np.interp(t["parameter"], _TICKS, _RANKS) for t in (means, dots))
-    label = f"{look.label}, {look.symbol}"
-    ax.errorbar(x, mean, yerr=reach, elinewidth=2, capsize=4, label=label, **line)
-    ax.scatter(of_dots, dots["return"], **_DOTS)
-
-
-def _title(task: str) -> str:
-    return task.replace("_", " ").capitalize()
 
 
 def spreads(table: pd.DataFrame) -> Axes:
@@ -190,7 +156,7 @@ def _interval(ax: Axes, y: float, value: float, row: Any, **look: Any) -> None:
 
 
 def advantages(table: pd.DataFrame) -> np.ndarray:
-    """Plot how far a best recipe is ahead of another, a panel a task; orange leaves zero out.
+    """Plot how far a best recipe is ahead of another, one panel per task; orange leaves zero out.
 
     `table` has rows of `study.study`: `task`, `sides`, `value`, `low`, `high`. Return the Axes.
     """
@@ -209,37 +175,28 @@ def advantages(table: pd.DataFrame) -> np.ndarray:
 
 
 def coverage_returns(table: pd.DataFrame, baselines: pd.DataFrame) -> np.ndarray:
-    """Plot a dot a dataset, its return over its coverage, a panel a task. Return the Axes.
+    """Plot one dot per dataset, its return over its coverage. Return Axes (tasks, learners).
 
-    Args:
-        table: from `study.paired`; variants are left out.
-        baselines: rows of doing nothing and of random actions.
+    `table` comes from `study.paired`; `baselines` are rows of `results.BASELINES`.
     """
-    table = table[table["variant"] == ""]
-    tasks = table["task"].unique()
-    _, axes = plt.subplots(1, len(tasks), figsize=(4.3 * len(tasks) + 2.5, 4.6), squeeze=False)
-    dot = {"markersize": 11, "markeredgecolor": "black", "markeredgewidth": 0.6}
-    for ax, task in zip(axes[0], tasks, strict=True):
-        for row in table[table["task"] == task].itertuples():
-            look = style.look(row.objective)
-            color = style.objective_color(row.objective, row.parameter)
-            label = look.label + (f", darker with {look.symbol}" if look.symbol else "")
-            ax.plot(row.other, row.value, look.marker, color=color, **dot, label=label)
-        ax.set(title=_title(task), xlabel="volumetric coverage")
-        _finish([ax], baselines[baselines["task"] == task])
-    return style.legend(axes)[0]
+    table = table.rename(columns={"value": "return", "measure": "algorithm"})
+    look = style.of(table, lines=True) | {"s": 130, "edgecolor": "black"}
+    del look["dashes"]
+
+    def draw(ax: Axes, rows: pd.DataFrame) -> None:
+        sns.scatterplot(rows, x="other", y="return", ax=ax, **look)
+
+    axes = _grid(pd.concat([table, baselines]), draw, width=14, xlabel="coverage")
+    return style.legend(axes, ncols=2)
 
 
 def labels(table: pd.DataFrame) -> Axes:
-    """Plot what every task would have paid for every episode of every dataset, a dot an episode.
+    """Plot what every task would have paid for every episode of every dataset: one dot each.
 
-    `table` has a row an episode and task: `dataset`, `objective`, `parameter`, `task`, `return`.
+    `table` comes from `datasets.task_returns`.
     """
-    numbers = ["parameter", "return"]
-    table = checked(table, names=["dataset", "task"], numbers=numbers, others=["objective"])
-    table = _labelled(table)
+    table, look = _labelled(table)
     _, ax = plt.subplots(figsize=(9, 5))
-    look = style.of(table)
     sns.stripplot(table, x="task", y="return", ax=ax, dodge=True, size=5, alpha=0.7, **look)
     ax.set(xlabel="", ylabel="return of an episode", ylim=(0, None))
     return style.legend(ax)
@@ -259,11 +216,9 @@ def improvement(matrix: pd.DataFrame) -> Axes:
 def table_1(rows: pd.DataFrame) -> Styler:
     """Return `results.table_1` as the paper prints it, objectives across, the highest bold."""
     numbers = ["best over everything", "mean of finals", "best mean", "policies"]
-    keys = ["task", "objective"]
-    rows = once(checked(rows, others=[*keys, *numbers]), keys, numbers)
     order = [name for name in style.LOOKS if name in rows["objective"].unique()]
     wide = rows.pivot(index="task", columns="objective", values=numbers)
-    wide = wide.reindex(rows["task"].unique())[[(n, each) for n in numbers for each in order]]
+    wide = wide.loc[rows["task"].unique(), [(n, name) for n in numbers for name in order]]
     wide = wide.rename(columns=lambda name: style.LOOKS[name].label, level=1)
     styled = wide.style.format("{:.0f}", na_rep="")
     for name in numbers[:3]:

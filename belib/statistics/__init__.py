@@ -121,15 +121,19 @@ def sd_interval(noise: Noise, *, confidence: float = 0.95) -> tuple[float, float
     return float(low), float(high)
 
 
-def contrast(groups: Means, weights: Array, noise: Noise, *, confidence: float = 0.95) -> Interval:
-    """Return a weighted sum of group means, its t interval, and the two-sided p of a sum of 0.
+def mean_against_mean(
+    ours: Means, others: Means, noise: Noise, *, confidence: float = 0.95
+) -> Interval:
+    """Return the mean of our means less that of the others, its t interval and two-sided p.
 
     The noise may be estimated from other groups.
     """
-    value = float(weights @ groups.values)
+    value = float(ours.values.mean() - others.values.mean())
     if not noise.df:
         return Interval(value)
-    error = noise.sd * np.sqrt((weights**2 / groups.counts).sum())
+    error = noise.sd * np.sqrt(
+        sum((1 / m.counts).sum() / len(m.counts) ** 2 for m in (ours, others))
+    )
     reach = stats.t.ppf((1 + confidence) / 2, noise.df) * error
     p = 2 * stats.t.sf(abs(value) / error, noise.df)
     return Interval(value, float(value - reach), float(value + reach), float(p))
@@ -177,19 +181,19 @@ def _equal_groups(
     return one.max(1) - two.max(1), pairs.max(1), (-pairs).max(2)
 
 
-def jumps(groups: Means, noise: Noise) -> tuple[float, float]:
+def jumps(groups: Means, noise: Noise) -> Interval:
     """Return the mean squared successive difference in units of the noise, and its one-sided p.
 
     Groups are in the order of a parameter; the expectation is 1 if their means are equal.
     """
     if not noise.df or len(groups.values) < 2:
-        return np.nan, np.nan
+        return Interval(np.nan)
     random, errors = np.random.default_rng(0), 1 / groups.counts[1:] + 1 / groups.counts[:-1]
     equal = random.normal(size=(_DRAWS, len(groups.counts))) / np.sqrt(groups.counts)
     values, null = ((np.diff(v) ** 2 / errors).mean(-1) for v in (groups.values, equal))
     ratio = values / noise.sd**2
     larger = np.sum(null / (random.chisquare(noise.df, _DRAWS) / noise.df) >= ratio)
-    return float(ratio), float((1 + larger) / (1 + _DRAWS))
+    return Interval(float(ratio), p=float((1 + larger) / (1 + _DRAWS)))
 
 
 def order_test(values: Array) -> tuple[float, float]:

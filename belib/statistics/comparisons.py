@@ -1,7 +1,7 @@
 """Comparisons of the arms of a study with datasets as units, collected in blocks of all arms.
 
-Values are arrays (B,), one value a block, with blocks in one order. `docs/study.md` says which of
-these tests decide, and at which level.
+Values are arrays (B,), one value per block, with blocks in one order. `docs/study.md` says which of
+these tests decide; their level is 5 %.
 """
 
 from collections.abc import Sequence
@@ -14,31 +14,30 @@ from scipy import optimize, stats
 from belib.arrays import real_array
 from belib.statistics import Array
 
+LEVEL = 0.05
+
 
 class Difference(NamedTuple):
-    """The mean of one arm less that of another."""
+    """The mean of one arm less that of another, with Welch's 95 % interval from `low` to `high`.
+
+    Attributes:
+        sd: root of the two arms' mean variance, the unit of effect sizes.
+        p: Welch's two-sided t test of no difference.
+        p_permuted: the permutation test of no difference.
+        p_different: that of a difference of `margin` sd or more, small for equivalent arms.
+    """
 
     value: float
     low: float
     high: float
-    """Ends of Welch's confidence interval."""
     sd: float
-    """Root of the mean variance between datasets of the two arms: the unit of effect sizes."""
     p: float
-    """Welch's two-sided t test of no difference."""
     p_permuted: float
-    """The permutation test of no difference."""
     p_different: float
-    """Two one-sided Welch tests of a difference of `margin` or more: small for equivalent arms."""
 
 
 def compare(
-    one: ArrayLike,
-    other: ArrayLike,
-    *,
-    margin: float = 0.5,
-    confidence: float = 0.95,
-    draws: int = 100_000,
+    one: ArrayLike, other: ArrayLike, *, margin: float = 0.5, draws: int = 100_000
 ) -> Difference:
     """Compare two arms (B,) of two or more blocks.
 
@@ -47,20 +46,17 @@ def compare(
     """
     x, y = _blocks(one, other)
     test = stats.ttest_ind(x, y, equal_var=False)
-    low, high = map(float, test.confidence_interval(confidence))
+    low, high = map(float, test.confidence_interval(1 - LEVEL))
     sd = float(np.sqrt((x.var(ddof=1) + y.var(ddof=1)) / 2))
-    p_different = max(
-        float(stats.ttest_ind(x + shift * sd, y, equal_var=False, alternative=side).pvalue)
+    above, below = (
+        stats.ttest_ind(x + shift * sd, y, equal_var=False, alternative=side).pvalue
         for side, shift in (("greater", margin), ("less", -margin))
     )
-    p_permuted = permutation_p(x, y, draws=draws)
-    value = float(x.mean() - y.mean())
-    return Difference(value, low, high, sd, float(test.pvalue), p_permuted, p_different)
+    p = float(test.pvalue), permutation_p(x, y, draws=draws), float(max(above, below))
+    return Difference(float(x.mean() - y.mean()), low, high, sd, *p)
 
 
-def permutation_p(
-    one: ArrayLike, other: ArrayLike, *, draws: int = 100_000, seed: int = 0
-) -> float:
+def permutation_p(one: ArrayLike, other: ArrayLike, *, draws: int = 100_000) -> float:
     """Return the two-sided p of no difference if the two arms are exchanged within blocks.
 
     It is exact with up to `draws` permutations, and otherwise from `draws` random ones.
@@ -72,17 +68,13 @@ def permutation_p(
         vectorized=True,
         n_resamples=draws,
         batch=1000,
-        rng=np.random.default_rng(seed),
+        rng=np.random.default_rng(0),
     )
     return float(test.pvalue)
 
 
 def holm(p: ArrayLike) -> Array:
-    """Return p-values (m,) adjusted for m tests by Holm's (1979) method, in their order.
-
-    >>> holm([0.01, 0.04, 0.03]).round(3)
-    array([0.03, 0.06, 0.06])
-    """
+    """Return p-values (m,) adjusted for m tests by Holm's (1979) method, in their order."""
     p = real_array("p", p, ndim=1)
     order = p.argsort()
     adjusted = np.empty_like(p)
@@ -90,24 +82,24 @@ def holm(p: ArrayLike) -> Array:
     return np.minimum(adjusted, 1)
 
 
-def verdict(p: float, p_different: float, value: float, *, level: float = 0.05) -> str:
+def verdict(p: float, p_different: float, value: float) -> str:
     """Return `better`, `worse`, `equivalent` or `undecided` for a `Difference`.
 
     Both p-values are adjusted for the number of comparisons.
     """
-    if p < level:
+    if p < LEVEL:
         return "better" if value > 0 else "worse"
-    return "equivalent" if p_different < level else "undecided"
+    return "equivalent" if p_different < LEVEL else "undecided"
 
 
-def power(blocks: int, effect: float, *, level: float = 0.05) -> float:
+def power(blocks: int, effect: float, *, level: float = LEVEL) -> float:
     """Return the power of a two-sided t test of two arms for an effect in standard deviations."""
     df, shift = 2 * blocks - 2, effect * np.sqrt(blocks / 2)
     critical = stats.t.ppf(1 - level / 2, df)
     return float(stats.ncf.sf(critical**2, 1, df, shift**2))  # t squared is F
 
 
-def detectable(blocks: int, *, level: float = 0.05, chance: float = 0.8) -> float:
+def detectable(blocks: int, *, level: float = LEVEL, chance: float = 0.8) -> float:
     """Return the effect, in standard deviations, for which the test has a power of `chance`.
 
     >>> round(detectable(40), 2), round(detectable(6), 1)
@@ -119,22 +111,17 @@ def detectable(blocks: int, *, level: float = 0.05, chance: float = 0.8) -> floa
 def variance_components(values: Sequence[ArrayLike]) -> dict[str, float]:
     """Return the variances that datasets, learner seeds and checkpoints add to an evaluation.
 
-    Values are one array (seeds, checkpoints) a dataset, all of one shape. Estimates are those of a
-    balanced nested design (Searle et al. 1992, chapter 3); small ones may be negative.
+    Values have the shape (datasets, seeds, checkpoints). Estimates are those of a balanced nested
+    design (Searle et al. 1992, chapter 3); small ones may be negative.
     """
-    table = real_array("values", np.stack([real_array("values", v, ndim=2) for v in values]))
+    table = real_array("values", values, ndim=3)
     if min(table.shape) < 2:
         raise ValueError(f"values must be of 2 datasets, seeds, checkpoints, got {table.shape}")
-    seeds, checkpoints = table.shape[1:]
-    # mean squares
-    within = table.var(axis=2, ddof=1).mean()
-    between_seeds = checkpoints * table.mean(2).var(axis=1, ddof=1).mean()
-    between_datasets = seeds * checkpoints * table.mean((1, 2)).var(ddof=1)
-    return {
-        "dataset": float((between_datasets - between_seeds) / (seeds * checkpoints)),
-        "seed": float((between_seeds - within) / checkpoints),
-        "checkpoint": float(within),
-    }
+    checkpoint = table.var(axis=2, ddof=1).mean()
+    seeds = table.mean(2).var(axis=1, ddof=1).mean()
+    datasets = table.mean((1, 2)).var(ddof=1)
+    dataset, seed = datasets - seeds / table.shape[1], seeds - checkpoint / table.shape[2]
+    return {"dataset": float(dataset), "seed": float(seed), "checkpoint": float(checkpoint)}
 
 
 def _blocks(one: ArrayLike, other: ArrayLike) -> tuple[Array, Array]:

@@ -99,7 +99,7 @@ def test_a_dataset_that_is_being_extended_is_left_out(runs, tmp_path):
     ("file", "line", "other", "message"),
     [
         ("offline/*/random-s1/*/*/config.yaml", "batch_size: 1024", "batch_size: 500", "settings"),
-        ("datasets/*/random-s1/config.yaml", "num_steps: 120", "num_steps: 500", r"\[120, 500\]"),
+        ("datasets/*/random-s1/card.json", '"num_steps": 120', '"num_steps": 500', r"\[120, 500\]"),
         ("offline/*/random-s1/*/*/results.csv", ",test,", ",laptop,", r"\['laptop', 'test'\]"),
     ],
 )

@@ -1,14 +1,16 @@
 """Maps of high-dimensional states: joint PHATE and t-SNE fits, kept on disk, and PCA."""
 
+import hashlib
+import json
 import time
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from joblib import Memory
 from sklearn.decomposition import PCA
 from threadpoolctl import threadpool_limits
 
@@ -71,9 +73,16 @@ def embed(
         "threads": whole_number("threads", threads, least=1),
         "versions": {name: version(name) for name in (METHODS[method][1], "numpy")},
     }
-    memory = Memory(paths.writable_folder(paths.resolve(runs_dir) / "embeddings"), verbose=0)
-    features = scale(states.features, scaling)
-    (x, y), record = memory.cache(_fit)(features, method, parameters, **options)
+    features, text = scale(states.features, scaling), partial(json.dumps, default=np.generic.item)
+    asked = text([features.shape, method, parameters, options], sort_keys=True)
+    digest = hashlib.sha256(features.tobytes() + asked.encode()).hexdigest()
+    folder = paths.writable_folder(paths.resolve(runs_dir) / "embeddings")
+    file = folder / f"{method}-{digest[:16]}.npz"
+    if not file.exists():
+        points, record = _fit(features, method, parameters, **options)
+        paths.write_atomic(file, partial(np.savez, points=points, record=text(record)))
+    with np.load(file, allow_pickle=False) as made:
+        (x, y), record = made["points"], json.loads(str(made["record"]))
     return Embedding(states.rows.assign(x=x, y=y), record | {"scaling": scaling})
 
 

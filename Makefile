@@ -62,7 +62,8 @@ report: .venv
 test: .venv
 	rm -rf runs/test
 	$(BIN)/pytest -q --doctest-modules belib
-	$(BIN)/pytest -q --nbmake tests notebooks
+	OMP_NUM_THREADS=1 $(BIN)/pytest -q -n 2 --dist loadfile tests
+	$(BIN)/pytest -q --nbmake notebooks
 
 # With the packages that some of these tests compare with; what is missing is said.
 test-slow: .venv

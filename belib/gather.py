@@ -108,6 +108,8 @@ def gather(runs_dir: str | Path, to: str | Path) -> Path:
 def _described(dataset: Dataset) -> dict[str, Any]:
     """Return the settings of a dataset, its card and its mean intrinsic reward."""
     config, card = dataset.config(), datasets.read_card(dataset.folder)
+    assert config is not None  # `gather` takes described, collected datasets
+    assert card is not None
     settings = {k: v for k, v in asdict(config).items() if k not in config.unused_fields}
     metrics = tables.read_csv(dataset.folder / "metrics.csv", optional=["intrinsic_reward"])
     reward = metrics.get("intrinsic_reward", pd.Series(dtype=float)).mean()

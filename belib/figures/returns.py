@@ -106,14 +106,14 @@ def parameter_curves(table: pd.DataFrame, means: pd.DataFrame | None = None) -> 
         table: one dot per row, of a policy or of a dataset, and baselines.
         means: from `study.means`; by default those of the dots, without intervals.
     """
-    if means is None:
-        keys = ["task", "algorithm", "objective", "parameter"]
-        means = table.groupby(keys, dropna=False)["return"].mean().reset_index(name="mean")
-        means = means.assign(measure=means["algorithm"], low=means["mean"], high=means["mean"])
+    keys = ["task", "algorithm", "objective", "parameter"]
+    dots = table.groupby(keys, dropna=False)["return"].mean().reset_index(name="mean")
+    dots = dots.assign(measure=dots["algorithm"], low=dots["mean"], high=dots["mean"])
+    curves = dots if means is None else means
 
     def draw(ax: Axes, rows: pd.DataFrame) -> None:
         task, learner = rows[["task", "algorithm"]].iloc[0]
-        lines = means[(means["task"] == task) & (means["measure"] == learner)]
+        lines = curves[(curves["task"] == task) & (curves["measure"] == learner)]
         for objective, shift in (("behavioral", -0.08), ("renyi", 0.08)):
             line, dots = (t[t["objective"] == objective] for t in (lines, rows))
             look, color = style.look(objective), style.objective_color(objective)

@@ -185,7 +185,7 @@ def study(
 
 def _tested(claim: Claim, table: pd.DataFrame) -> list[dict[str, Any]]:
     """Return the rows of a claim, for tasks on which there are enough datasets."""
-    cases = []
+    cases: list[tuple[str, pd.DataFrame, list[pd.DataFrame]]] = []
     for (_, task), rows in table.groupby(["against", "task"], sort=False):
         noisy = claim.test != "spread" or rows[["datasets_df", "seeds_df"]].iloc[0].min() > 0
         for pair in claim.sides if noisy and (not claim.signs or task in claim.signs) else []:

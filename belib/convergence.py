@@ -40,8 +40,7 @@ def study(
     Args:
         sampler: draws n samples.
         truths: the entropy (nats) of each alpha.
-        sizes: sample sizes.
-        seeds: repetitions; repetition s of size n is the same sample for all estimators.
+        sizes, seeds: repetitions s < seeds of each size n, the same samples for all estimators.
         estimators: by name, k as a function of n, and the correction.
         n_outcomes: M, on which beta is conditioned; None means beta = 1.
 
@@ -61,13 +60,10 @@ def study(
 
 def bias_and_variance(table: pd.DataFrame) -> pd.DataFrame:
     """Return |bias|, its standard error and n times the variance by alpha, estimator and n."""
-    table = checked(table, numbers=["alpha", "error"], names=["estimator"], integers=["n"])
+    table = checked(table, numbers=["alpha", "error"], names=["estimator"], integers=["n", "seed"])
     keys = ["alpha", "estimator", "n"]
-    if "seed" in table:  # drop repetitions that occur twice
-        table = once(table, [*keys, "seed"], ["error"])
-    groups = table.groupby(keys, sort=False)["error"]
-    summary = groups.agg(bias="mean", variance="var", repetitions="count").reset_index()
-    summary["bias_error"] = np.sqrt(summary["variance"] / summary["repetitions"])
+    groups = once(table, [*keys, "seed"], ["error"]).groupby(keys, sort=False)["error"]
+    summary = groups.agg(bias="mean", variance="var", bias_error="sem").reset_index()
     summary["absolute_bias"] = summary["bias"].abs()
     return summary.assign(n_var=summary["n"] * summary["variance"])
 
@@ -75,9 +71,8 @@ def bias_and_variance(table: pd.DataFrame) -> pd.DataFrame:
 def slopes(table: pd.DataFrame) -> pd.DataFrame:
     """Return slopes of log |bias| and log variance over log n by least squares, and their errors.
 
-    Args:
-        table: of `bias_and_variance`. The slope of a bias is NaN if the bias of some n is within 2
-            standard errors of 0.
+    `table` is that of `bias_and_variance`. The slope of a bias is NaN if the bias of some n is
+    within 2 standard errors of 0.
     """
     rows = []
     for (alpha, estimator), part in table.groupby(["alpha", "estimator"], sort=False):

@@ -13,7 +13,7 @@ from scipy.special import entr, lambertw, log_softmax, logsumexp
 
 from belib.arrays import check_positive, real_array, whole_number
 from belib.quadrature import Bounds, Integral, LogDensity, integrate_density
-from belib.weighting import Power, Prelec, entropy_term, prelec_beta
+from belib.weighting import Prelec, entropy_term, prelec_beta
 
 
 def shannon_entropy(pmf: ArrayLike, *, axis: int = -1) -> NDArray[np.float64]:
@@ -132,8 +132,9 @@ def differential_behavioral_entropy(
 ) -> Integral:
     """Return beta int exp(-beta (-log f)^alpha) (-log f)^alpha dx, nats (paper, equation 8).
 
-    See `differential_generalized_entropy`. It is finite for every alpha if tails are Gaussian or
-    exponential, and infinite for alpha < 1 if they are power laws.
+    See `differential_generalized_entropy`. alpha = beta = 1 is Shannon's entropy. It is finite for
+    every alpha if tails are Gaussian or exponential, and infinite for alpha < 1 if they are power
+    laws.
 
     >>> from scipy import stats
     >>> real_line = [(-np.inf, np.inf)]
@@ -168,27 +169,7 @@ def differential_generalized_entropy(
     def term(log_f: NDArray) -> NDArray:
         return entropy_term(weighting, log_f + log_v, log_v)
 
-    label = f"the entropy of {weighting}"
-    return integrate_density(log_density, bounds, term, level=-log_v, label=label)
-
-
-def differential_shannon_entropy(log_density: LogDensity, bounds: Bounds) -> Integral:
-    """Return Shannon's entropy -int f log f dx, nats: see `differential_generalized_entropy`."""
-    return differential_generalized_entropy(log_density, bounds, weighting=Power(1.0))
-
-
-def differential_renyi_entropy(log_density: LogDensity, bounds: Bounds, *, q: float) -> Integral:
-    """Return Renyi's entropy log(int f^q dx) / (1 - q), nats (paper, section 2), q > 0.
-
-    q = 1 is Shannon's entropy; the error grows as 1 / |1 - q| beside it. Raise ValueError as
-    `differential_generalized_entropy` does.
-    """
-    check_positive("q", q)
-    if q == 1:
-        return differential_shannon_entropy(log_density, bounds)
-    label = f"the integral of density^{q}"
-    power, error = integrate_density(log_density, bounds, lambda u: np.exp(q * u), label=label)
-    return Integral(math.log(power) / (1 - q), (error / power + 1e-15) / abs(1 - q))
+    return integrate_density(log_density, bounds, term, -log_v, f"the entropy of {weighting}")
 
 
 def _checked_pmf(pmf: ArrayLike, axis: int) -> NDArray[np.float64]:

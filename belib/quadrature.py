@@ -7,7 +7,6 @@ the weighting is not smooth, and where it jumps to 0. The double-exponential rul
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -24,26 +23,19 @@ ACCURACY = {1: 1e-8, 2: 1e-5}  # dimension: the largest error / max(1, |value|)
 
 
 class Integral(NamedTuple):
-    """A value and its estimated absolute error."""
-
     value: float
-    error: float
+    error: float  # estimated, absolute
 
 
 @np.errstate(all="ignore")
 def integrate_density(
-    log_density: LogDensity, bounds: Bounds, term: Callable, *, level: float = 0.0, label: str
+    log_density: LogDensity, bounds: Bounds, term: Callable, level: float, label: str
 ) -> Integral:
-    """Return the integral of term(log f(x)) over a box, where f is a probability density.
+    """Return the integral of term(log f) for a density f over `bounds`, one or two (low, high).
 
-    Args:
-        log_density: maps x (...), or points (..., 2) in two dimensions, to log f (...).
-        bounds: one or two pairs (low, high); ends may be infinite.
-        term: maps log f to the integrand, elementwise; it need not be smooth at `level`.
-        label: name of the integral in messages.
-
-    Raise ValueError if f does not integrate to 1, and if the integral is infinite or its error
-    exceeds `ACCURACY`.
+    `term` is elementwise and need not be smooth at log f = `level`. `label` names the integral in
+    messages. Raise ValueError if f does not integrate to 1, and if the integral is infinite or its
+    error exceeds `ACCURACY`.
     """
     box = real_array("bounds", bounds, ndim=2, finite=False).T
     if box.shape not in ((2, 1), (2, 2)) or not (box[0] < box[1]).all():
@@ -52,22 +44,16 @@ def integrate_density(
 
     def log_f(x: Array) -> Array:
         points = np.clip(x, *box)
-        values = real_array(
-            "log_density", log_density(points if d == 2 else points[..., 0]), finite=False
-        )
-        return np.where(np.isnan(values), -np.inf, values).reshape(x.shape[:-1])
+        values = log_density(points if d == 2 else points[..., 0])
+        values = real_array("log_density", values, finite=False).reshape(x.shape[:-1])
+        return np.where(np.isnan(values), -np.inf, values)
 
-    # the mode, by steps of all sizes
-    steps = np.stack(np.meshgrid(*[[0, *range(-8, 9)]] * d), -1).reshape(-1, d)
-    mode = np.clip(np.zeros(d), *box)
-    for size in 2.0 ** np.arange(40, -60, -2):
-        points = np.clip(mode + size * steps, *box)
-        mode = points[log_f(points).argmax()]
+    mode = _mode(log_f, box)
     around_mode = partial(_integral, lambda z: log_f(mode + z), box - mode)
     mass, _ = around_mode(np.exp, 0.0)
     if not abs(mass - 1) < 1e-3:
-        needed = "give its logarithm (logpdf, not pdf), and bounds near its peaks"
-        raise ValueError(f"density must integrate to 1, got {mass:.6g} over {bounds}: {needed}")
+        got = f"got {mass:.6g} over {bounds}: give its logarithm, and bounds near its peaks"
+        raise ValueError(f"density must integrate to 1, {got}")
     value, error = around_mode(term, level)
     ends = box[np.isfinite(box) & (box != 0)]
     pole = d == 1 and (log_f(ends[:, None]) == np.inf).any()  # floats are coarse except near 0
@@ -75,6 +61,17 @@ def integrate_density(
         result = f"{value:.12g} with an error of {error:.3g}"
         raise ValueError(f"{label} is infinite, or cannot be resolved (a pole only at 0): {result}")
     return Integral(float(value), float(error))
+
+
+def _mode(log_f: Callable, box: Array) -> Array:
+    """Return the point where f is largest, by steps of all sizes."""
+    d = box.shape[1]
+    steps = np.stack(np.meshgrid(*[[0, *range(-8, 9)]] * d), -1).reshape(-1, d)
+    mode = np.clip(np.zeros(d), *box)
+    for size in 2.0 ** np.arange(40, -60, -2):
+        points = np.clip(mode + size * steps, *box)
+        mode = points[log_f(points).argmax()]
+    return mode
 
 
 def _integral(log_f: Callable, box: Array, term: Callable, level: float) -> tuple[float, float]:
@@ -89,7 +86,7 @@ def _integral(log_f: Callable, box: Array, term: Callable, level: float) -> tupl
         return _along_rays(log_f, box, directions, term, level).reshape(angle.shape)
 
     # angles between corners of the box: rays then end on one side
-    x, y = np.array(list(product(*box.T))).T
+    x, y = np.meshgrid(*box.T)
     cuts = np.unique([*np.arctan2(y, x)[np.isfinite(x + y)], *np.linspace(-np.pi, np.pi, 5)])
     options = {"atol": 1e-12, "rtol": 1e-10, "minlevel": 4, "maxlevel": 6}
     part = scipy.integrate.tanhsinh(at_angles, cuts[:-1], cuts[1:], **options)

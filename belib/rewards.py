@@ -1,31 +1,24 @@
 """Intrinsic rewards of exploring agents, as functions of neighbour distances.
 
-`distance` is R >= 0, a tensor or an array (or a list, a number) of any shape. In APT it is the mean
-distance to the k nearest neighbours in representation space. The reward has the same shape, type
-and precision (at least float32), and is NaN where R is NaN. Masked, negative or complex arrays
-raise ValueError. Of tensors only the data type is checked.
+`distance` is R >= 0, a tensor or array of any shape; in APT, the mean distance to the k nearest
+neighbours in representation space. The reward has the same shape, type and precision (at least
+float32). Masked, negative or complex arrays raise ValueError; of tensors only the type is checked.
 """
-
-from __future__ import annotations
 
 import math
 from collections import ChainMap
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from belib.arrays import check_positive, floats, is_tensor
 from belib.weighting import prelec_beta
 
-if TYPE_CHECKING:  # torch takes seconds to import, and arrays do not need it
-    from torch import Tensor
-
-Distance = TypeVar("Distance", "Tensor", NDArray[Any], float)
+Distance = TypeVar("Distance")  # a tensor, an array, a list or a number
 
 
 def shannon_reward(distance: Distance) -> Distance:
@@ -34,8 +27,8 @@ def shannon_reward(distance: Distance) -> Distance:
     >>> shannon_reward(np.array([0.0, 1.0, 10.0])).round(3)
     array([0.   , 0.693, 2.398])
     """
-    xp, distance = _library(distance)
-    return xp.log1p(distance)
+    xp, r = _library(distance)
+    return xp.log1p(r)
 
 
 def renyi_reward(distance: Distance, *, q: float, literal: bool = False) -> Distance:
@@ -61,9 +54,8 @@ def behavioral_reward(distance: Distance, *, alpha: float, beta: float, c: float
     """Return R exp(-beta L^alpha) L^alpha, L = log(R + c): the paper's final reward (`r_final`).
 
     At R = 0 the reward is 0, and its gradient too if c = 1. At alpha = beta = c = 1 the reward is
-    R / (1 + R) times the Shannon reward. For alpha > 1 it has a peak: see `peak_distance`.
-
-    Raise ValueError for c < 1, and unless alpha and beta are positive.
+    R / (1 + R) times the Shannon reward. For alpha > 1 it has a peak: see `peak_distance`. Raise
+    ValueError for c < 1.
 
     >>> from belib.weighting import prelec_beta
     >>> distance = np.array([0.0, 1.0, 10.0])
@@ -74,12 +66,12 @@ def behavioral_reward(distance: Distance, *, alpha: float, beta: float, c: float
         check_positive(name, value)
     if c < 1:
         raise ValueError(f"c must be at least 1, got {c}: log(R + c) < 0 has no real power alpha")
-    xp, distance = _library(distance)
-    log = xp.log1p(distance) if c == 1 else xp.log(distance + c)
+    xp, r = _library(distance)
+    log = xp.log1p(r) if c == 1 else xp.log(r + c)
     zero = log == 0
     # the inner `where` avoids 0^(alpha - 1) = inf in the gradient, since 0 * inf is NaN
     power = xp.where(zero, 1.0, log) ** alpha
-    return distance * xp.where(zero, 0.0, power * xp.exp(-beta * power))
+    return r * xp.where(zero, 0.0, power * xp.exp(-beta * power))
 
 
 def peak_distance(*, alpha: float, beta: float) -> float:
@@ -103,16 +95,16 @@ def peak_distance(*, alpha: float, beta: float) -> float:
     return math.expm1(math.exp(brentq(slope, -690.0, largest))) if slope(largest) < 0 else math.inf
 
 
-class SignedLog(NamedTuple, Generic[Distance]):
+class SignedLog(NamedTuple):
     """The number sign * exp(log), which may overflow, as in `numpy.linalg.slogdet`."""
 
-    sign: Distance
-    log: Distance
+    sign: Any
+    log: Any
 
 
 def behavioral_reward_exact(
-    distance: Distance, *, alpha: float, beta: float, k: int, n: int, d: int
-) -> SignedLog[Distance]:
+    distance: Any, *, alpha: float, beta: float, k: int, n: int, d: int
+) -> SignedLog:
     """Return a state's term of the entropy estimate: the reward before the paper simplifies it.
 
     The density at the state is estimated as exp(-u) with u = d log R + D (equation `r_deriv:2`),
@@ -121,16 +113,15 @@ def behavioral_reward_exact(
     exp(D) and D as negligible (`r_deriv:5`, `r_deriv:6`), and sets d = 1 (`r_final`).
 
     R is the distance to the k-th neighbour among n states of dimension d. Where the density exceeds
-    1 (u < 0), the weighting is the identity, as in `belib.weighting.Prelec`, and the term is
-    Shannon's, u. At R = 0 the log is inf and the sign -1. At d = 512, doubling R may multiply the
-    reward by 1e154.
+    1 (u < 0), the weighting is the identity and the term is Shannon's, u. At R = 0 the log is inf
+    and the sign -1.
     """
     for name, value in (("alpha", alpha), ("beta", beta), ("k", k), ("n", n), ("d", d)):
         check_positive(name, value)
-    xp, distance = _library(distance)
+    xp, r = _library(distance)
     log_volume = d / 2 * math.log(math.pi) - math.lgamma(d / 2 + 1)
     with np.errstate(divide="ignore"):
-        u = d * xp.log(distance) + (math.log(n / k) + log_volume)
+        u = d * xp.log(r) + (math.log(n / k) + log_volume)
         dense = u <= 0
         sparse_u = xp.where(dense, 1.0, u)  # no NaN in the gradient
         size = alpha * xp.log(sparse_u) + sparse_u + math.log(beta) - beta * sparse_u**alpha
@@ -140,7 +131,7 @@ def behavioral_reward_exact(
 def _library(distance: object) -> tuple[Any, Any]:
     """Return the library (numpy or torch), and the distances as its floats."""
     if is_tensor(distance):
-        import torch
+        import torch  # takes seconds, and arrays do not need it
 
         if not distance.is_floating_point():
             raise ValueError(f"distance must be of a floating-point type, got {distance.dtype}")
@@ -184,7 +175,6 @@ OBJECTIVES: ChainMap[str, Objective] = ChainMap(
         "task": Objective(agent="ddpg"),
     },
 )
-"""The objectives that a dataset can be collected for. A line here adds one."""
 
 
 def distance_reward(config: Any, obs_dim: int) -> Callable:
@@ -192,8 +182,7 @@ def distance_reward(config: Any, obs_dim: int) -> Callable:
 
     M of Prelec's beta is the dimension of the space of distances.
     """
-    reward = OBJECTIVES[config.objective].reward
-    assert reward, config.objective
+    reward: Any = OBJECTIVES[config.objective].reward
     dim = obs_dim if config.representation == "observation" else config.representation_dim
     return reward(replace(config, representation_dim=dim))
 

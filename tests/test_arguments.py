@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from scipy import stats
 
 from belib import entropy, estimators, rewards
 from belib.arrays import real_array, whole_number
@@ -174,7 +173,6 @@ PARAMETERS = [
     (f"q {POSITIVE}", lambda x: rewards.renyi_reward(PMF, q=x)),
     (f"q {POSITIVE}", lambda x: entropy.renyi_entropy(PMF, q=x)),
     ("q must be", lambda x: estimators.renyi_entropy_knn(SAMPLES, q=x)),
-    ("q must be", lambda x: entropy.differential_renyi_entropy(stats.norm.logpdf, [(0, 1)], q=x)),
     (
         "reference_volume must be",
         lambda x: estimators.shannon_entropy_knn(SAMPLES, reference_volume=x),

@@ -20,7 +20,7 @@ def test_a_study_is_tidy_and_repeats_samples_over_estimators():
 def test_slopes_of_powers_are_found_and_noise_is_not_fitted():
     n = np.repeat([100, 1000, 10_000], 2)
     deviation = np.tile([1.0, -1.0], 3) / np.sqrt(n)  # variance 2 / n over two repetitions
-    table = pd.DataFrame({"alpha": 1.0, "n": n})
+    table = pd.DataFrame({"alpha": 1.0, "n": n, "seed": [0, 1] * 3})
     seen = table.assign(estimator="biased", error=100 / np.sqrt(n) + deviation)
     hidden = table.assign(estimator="unbiased", error=deviation)
     summary = convergence.bias_and_variance(pd.concat([seen, hidden]))

@@ -10,8 +10,6 @@ from belib.entropy import (
     behavioral_entropy,
     differential_behavioral_entropy,
     differential_generalized_entropy,
-    differential_renyi_entropy,
-    differential_shannon_entropy,
     largest_admissible_alpha,
     maximizing_pmf,
     renyi_entropy,
@@ -40,47 +38,29 @@ def log_density_and_bounds(case):
     return log_density, [density.support()] * d
 
 
-def check_oracle(case):
-    options = {key: case[key] for key in ("alpha", "beta")}
-    options["extension"] = "odd" if case["extension"] == "odd" else "identity"
-    entropy = differential_behavioral_entropy(*log_density_and_bounds(case), **options)
-    assert entropy.value == pytest.approx(case["value"], rel=1e-8, abs=1e-8), case
-    assert 0 <= entropy.error <= 1e-8 * max(1, abs(case["value"])), case
-
-
 CASES = [case for case in ORACLES["cases"] if case["d"] != 4]
-HARD = ("exponential_iid_rate1", "gaussian_isotropic_sigma_1/sqrt(2pi)", "beta22_scale1")
 
 
-def test_oracles():
-    one = [case for case in CASES if case["d"] != 2]
-    two = [case for case in CASES if (case["d"], case["alpha"], case["beta"]) == (2, 0.2, 1)]
-    for case in one[::6] + [case for case in two if case["density"] in HARD]:
-        check_oracle(case)
-
-
-@pytest.mark.slow
-def test_every_oracle():
+@pytest.mark.parametrize("step", [13, pytest.param(1, marks=pytest.mark.slow)])
+def test_oracles(step):
     assert len(CASES) == 182 + 84
-    for case in CASES:
-        check_oracle(case)
+    for case in CASES[::step]:
+        options = {key: case[key] for key in ("alpha", "beta")}
+        options["extension"] = "odd" if case["extension"] == "odd" else "identity"
+        entropy = differential_behavioral_entropy(*log_density_and_bounds(case), **options)
+        assert entropy.value == pytest.approx(case["value"], rel=1e-8, abs=1e-8), case
+        assert 0 <= entropy.error <= 1e-8 * max(1, abs(case["value"])), case
 
 
-def line(density, bounds=None):
-    return density.logpdf, [bounds or density.support()], density.entropy()
-
-
-def two_cauchys(x):
-    return stats.cauchy.logpdf(x).sum(-1)
+def line(density):
+    return density.logpdf, [density.support()], density.entropy()
 
 
 SHANNON = {
     "far": line(stats.norm(500, 1)),
     "narrow": line(stats.norm(3, 1e-2)),
-    "in a wide box": line(stats.norm(), (-100, 90)),
     "Cauchy": line(stats.cauchy(1000)),
     "lognormal": line(stats.lognorm(0.5)),
-    "Laplace": line(stats.laplace(0.3)),
     "pole at 0": line(stats.beta(0.3, 1)),
     "box": line(stats.uniform(0, 2)),
     "correlated": (
@@ -88,19 +68,18 @@ SHANNON = {
         LINE * 2,
         1 + math.log(2 * math.pi) + math.log(0.75) / 2,
     ),
-    "half plane": (
-        lambda x: -x[..., 0] + stats.norm.logpdf(x[..., 1]),
-        HALF + LINE,
-        1 + stats.norm.entropy(),
+    "two Cauchys": (
+        lambda x: stats.cauchy.logpdf(x).sum(-1),
+        LINE * 2,
+        2 * math.log(4 * math.pi),
     ),
-    "two Cauchys": (two_cauchys, LINE * 2, 2 * math.log(4 * math.pi)),
 }
 
 
 @pytest.mark.parametrize("name", SHANNON)
 def test_shannon_entropies_in_closed_form(name):
     log_density, bounds, truth = SHANNON[name]
-    entropy = differential_shannon_entropy(log_density, bounds)
+    entropy = differential_behavioral_entropy(log_density, bounds, alpha=1.0)
     assert entropy.value == pytest.approx(truth, abs=1e-8)
     assert entropy.error < 1e-8
 
@@ -113,15 +92,6 @@ def test_gaussian_tails_where_the_density_underflows(alpha):
     normal = stats.norm(7, 1 / math.sqrt(2 * math.pi))
     entropy = differential_behavioral_entropy(normal.logpdf, LINE, alpha=alpha)
     assert entropy.value == pytest.approx(truth, rel=1e-8)
-
-
-@pytest.mark.parametrize("q", [0.2, 0.9, 0.99999, 1, 1.001, 2.0, 3.0])
-def test_renyi_of_a_density(q):
-    """N(0, 1): log(2 pi) / 2 + log(q) / 2 (q - 1)."""
-    truth = math.log(2 * math.pi) / 2 + (0.5 if q == 1 else math.log(q) / (q - 1) / 2)
-    entropy = differential_renyi_entropy(stats.norm.logpdf, LINE, q=q)
-    assert entropy.value == pytest.approx(truth, abs=max(1e-9, 10 * entropy.error))
-    assert entropy.error < 1e-7
 
 
 def test_generalized_entropies_agree_where_they_should():
@@ -137,16 +107,15 @@ def test_generalized_entropies_agree_where_they_should():
         assert box.value == pytest.approx(-8 * w * math.log(w))
 
 
-@pytest.mark.parametrize("alpha", [0.5, 2.0])
-def test_scaling_law(alpha):
+def test_scaling_law():
     """x -> c x with v -> c v leaves the entropy as it is."""
     one, other = (
         differential_behavioral_entropy(
-            stats.norm(scale=c).logpdf, LINE, alpha=alpha, beta=0.7, reference_volume=0.3 * c
-        ).value
+            stats.norm(scale=c).logpdf, LINE, alpha=0.5, beta=0.7, reference_volume=0.3 * c
+        )
         for c in (1.0, 100.0)
     )
-    assert one == pytest.approx(other, rel=1e-9)
+    assert one.value == pytest.approx(other.value, rel=1e-9)
 
 
 INFINITE = "is infinite, or cannot be resolved"
@@ -156,13 +125,10 @@ INFINITE = "is infinite, or cannot be resolved"
     ("log_density", "bounds", "options", "match"),
     [
         (stats.cauchy.logpdf, LINE, {"alpha": 0.5}, f"alpha=0.5.* {INFINITE}"),
-        (stats.cauchy.logpdf, LINE, {"alpha": 1.0, "beta": 0.4}, INFINITE),
         (stats.t(3).logpdf, LINE, {"alpha": 0.5}, INFINITE),
-        (stats.lognorm(1).logpdf, HALF, {"alpha": 0.2}, INFINITE),
         (stats.gamma(0.5).logpdf, HALF, {"alpha": 2.0, "extension": "odd"}, INFINITE),
         (stats.beta(0.5, 0.5).logpdf, [(0, 1)], {"alpha": 1.0}, r"\(a pole only at 0\)"),
         (stats.norm.logpdf, HALF, {"alpha": 1.0}, "must integrate to 1, got 0.5"),
-        (stats.norm.pdf, LINE, {"alpha": 1.0}, "give its logarithm"),
         (stats.beta(2, 2).pdf, [(0, 1)], {"alpha": 1.0}, "give its logarithm"),
         (stats.norm.logpdf, LINE * 2, {"alpha": 1.0}, "cannot reshape"),
         (stats.norm.logpdf, [(0, 1)] * 3, {"alpha": 1.0}, "bounds must be 1 or 2 pairs low < high"),
@@ -185,9 +151,6 @@ def test_uniform_is_maximal_for_alpha_up_to_one_and_for_two_outcomes(alpha, n_ou
     uniform = behavioral_entropy(np.full(n_outcomes, 1 / n_outcomes), alpha=alpha)
     assert uniform == pytest.approx(math.log(n_outcomes))
     assert (behavioral_entropy(pmfs(n_outcomes), alpha=alpha) <= uniform).all()
-    for m in range(1, n_outcomes):
-        part = np.repeat([1 / m, 0.0], [m, n_outcomes - m])
-        assert behavioral_entropy(part, alpha=alpha) <= uniform
 
 
 @pytest.mark.parametrize(
@@ -237,7 +200,7 @@ def test_what_is_no_pmf():
         behavioral_entropy([0.5, 0.5], alpha=1, axis=None)
 
 
-@pytest.mark.parametrize("n_outcomes", [6, 16, 64, 512])
+@pytest.mark.parametrize("n_outcomes", [6, 16, 512])
 def test_above_the_largest_admissible_alpha_a_part_beats_the_whole(n_outcomes):
     limit = largest_admissible_alpha(n_outcomes)
     size = np.arange(1, n_outcomes + 1)
@@ -245,30 +208,13 @@ def test_above_the_largest_admissible_alpha_a_part_beats_the_whole(n_outcomes):
     for alpha, beaten in ((limit - 1e-3, False), (limit + 1e-3, True)):
         entropies = behavioral_entropy(uniform, alpha=alpha)
         assert (entropies[:-1].max() > entropies[-1]) == beaten
-
-
-def test_admissible_thresholds():
-    assert largest_admissible_alpha(512) == pytest.approx(1.191, abs=5e-4)
     assert largest_admissible_alpha(2) == largest_admissible_alpha(5) == INF
 
 
-@pytest.mark.parametrize(
-    ("n_outcomes", "alpha", "expected"),
-    [
-        (3, 0.2, [1 / 3] * 3),
-        (3, 3.0, [1 / 3] * 3),
-        (6, 3.3, [1 / 6] * 6),
-        (6, 5.0, [0, *[0.2] * 5]),
-    ],
-)
-def test_the_maximizing_pmf_is_uniform_on_all_or_on_a_part(n_outcomes, alpha, expected):
-    pmf = maximizing_pmf(n_outcomes, alpha=alpha)
-    np.testing.assert_allclose(np.sort(pmf), expected, atol=1e-3)
-
-
-def test_it_drops_the_outcome_that_was_least_probable_and_beats_random_pmfs():
+def test_the_maximizing_pmf_is_uniform_on_all_or_drops_the_least_probable_outcome():
+    np.testing.assert_allclose(maximizing_pmf(6, alpha=3.3), np.full(6, 1 / 6), atol=1e-3)
     start = np.array([0.1, 0.3, 0.02, 0.2, 0.2, 0.18])
     pmf = maximizing_pmf(6, alpha=5.0, start=start)
-    assert pmf.argmin() == 2
+    np.testing.assert_allclose(pmf, [0.2, 0.2, 0, 0.2, 0.2, 0.2], atol=1e-3)
     others = behavioral_entropy(pmfs(6, 20_000), alpha=5.0)
     assert behavioral_entropy(pmf, alpha=5.0) >= others.max()

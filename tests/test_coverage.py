@@ -18,7 +18,7 @@ def write_dataset(runs_dir, states, **config):
     for index, steps in enumerate(states):
         rows = len(steps) + 1
         zeros = np.zeros((rows, 1), dtype=np.float32)
-        obs = np.vstack([np.full((1, steps.shape[1]), 99.0), steps]).astype(np.float32)
+        obs = np.pad(steps, ((1, 0), (0, 0)), constant_values=99).astype(np.float32)
         rewards = np.r_[0, np.arange(1, rows) / rows + 1]
         tasks = {f"walker_{task}": rewards * i for i, task in enumerate(("run", "stand", "walk"))}
         episode = {"observation": obs, "action": zeros, "discount": zeros + 1}
@@ -41,8 +41,7 @@ def pair(tmp_path_factory):
 def test_each_state_has_its_dataset_episode_step_and_rewards(pair):
     states = coverage.draw_states(pair, size=100, tasks=["walker_stand"])
     assert states.features.shape == (200, 6)
-    assert states.origins.index.tolist() == ["behavioral-0.5-s0", "random-s0"]
-    assert states.origins["parameter"].isna().tolist() == [False, True]
+    assert states.origins["parameter"].dropna().to_dict() == {"behavioral-0.5-s0": 0.5}
     for dataset in pair:
         mine = states.of(dataset.name)
         rows = states.rows[mine]
@@ -54,14 +53,6 @@ def test_each_state_has_its_dataset_episode_step_and_rewards(pair):
         assert rows["walker_stand"].to_numpy() == pytest.approx(place / 51 + 1)
 
 
-def test_merged_data_are_described_by_what_their_sources_share(pair, tmp_path):
-    again = write_dataset(tmp_path / "again", [np.ones((20, 6))], seed=1)
-    merged = datasets.merge([pair[0], again], tmp_path / "more" / "walker" / "both")
-    origins = coverage.draw_states([merged, pair[0]], size=10).origins
-    described = origins[["objective", "parameter", "seed"]].to_numpy().tolist()
-    assert described == [["behavioral", 0.5, None], ["behavioral", 0.5, 0]]
-
-
 def test_a_draw_depends_on_the_dataset_and_the_seed_alone(pair):
     alone = coverage.draw_states(pair[1:], size=100)
     beside, other = (coverage.draw_states(pair, size=100, seed=seed) for seed in (0, 2**64))
@@ -69,12 +60,8 @@ def test_a_draw_depends_on_the_dataset_and_the_seed_alone(pair):
     assert not (other.rows["step"] == beside.rows["step"]).all()
     everything = coverage.draw_states(pair, size=400)
     assert everything.rows["step"].tolist() == [*range(1, 401)] * 2
-
-
-def test_draws_that_make_no_sense_are_refused(pair):
     for given, options, message in (
         (pair, {"size": 401}, "size must be between 1 and 400, got 401"),
-        (pair, {"size": 5.0}, "size must be an integer, got 5.0"),
         (pair, {"size": 5, "seed": -1}, "seed must be at least 0, got -1"),
         ([], {}, "datasets must share one domain"),
         (pair[:1] * 2, {"size": 5}, "and differ in their names"),
@@ -105,7 +92,7 @@ def test_robust_scaling_forgets_units_and_keeps_what_varies():
             coverage.scale(wrong, scaling)
 
 
-def test_volumetric_coverage_is_the_ball_of_states_so_far(pair, make_dataset, tmp_path):
+def test_volumetric_coverage_is_the_ball_of_states_so_far(pair, tmp_path):
     table = coverage.volumetric_coverage(pair)
     assert len(table) == 2 * 2 * 10
     for (name, scaling), curve in table.groupby(["dataset", "scaling"]):
@@ -116,27 +103,21 @@ def test_volumetric_coverage_is_the_ball_of_states_so_far(pair, make_dataset, tm
     assert (table["coverage"] == table["radius"] / largest).all()
     last = table.groupby(["scaling", "dataset"])["coverage"].last().unstack()
     assert (last["random-s0"] < 0.75 * last["behavioral-0.5-s0"]).all(), "made half as wide"
-    odd = coverage.volumetric_coverage([make_dataset(lengths=[101, 100, 2])]).head(10)
-    assert odd["step"].tolist() == np.linspace(0, 203, 11).round()[1:].tolist()
-    x = np.random.default_rng(0).normal(size=(10, 6)) * [1000, 1, 1, 1, 1, 1]
-    x = x.astype(np.float32)
+    x = (np.random.default_rng(0).normal(size=(10, 6)) * [1e3, 1, 1, 1, 1, 1]).astype(np.float32)
     table = coverage.volumetric_coverage([write_dataset(tmp_path, [x])]).set_index("scaling")
     for scaling in coverage.SCALINGS:  # one state is drawn of each of ten steps: all
         ball, last = coverage.smallest_ball(coverage.scale(x, scaling)), table.loc[scaling].iloc[-1]
         assert last["radius"] == pytest.approx(ball.radius, rel=1e-12)
-        assert last["leading_share"] > 0.99 or scaling == "robust", (
-            "in raw units one sensor decides"
-        )
+        assert last["leading_share"] > 0.99 or scaling == "robust", "one raw sensor decides"
 
 
 def test_datasets_are_found_by_domain_name_or_pattern(pair, monkeypatch):
-    behavioral, random = pair
-    folder, runs_dir = random.folder.parent, random.folder.parents[2]
+    folder, runs_dir = pair[0].folder.parent, pair[0].folder.parents[2]
     monkeypatch.setattr(paths, "ROOT", runs_dir.parent)  # which relative paths mean
     ask = partial(datasets.find_datasets, runs_dir.name, "walker")
-    assert ask() == ask(["*"]) == ask(["random-s0", "beh*", "*"])[::-1] == [behavioral, random]
+    assert ask() == ask(["*"]) == ask(["random-s0", "beh*", "*"])[::-1] == pair
     assert datasets.find_datasets(runs_dir, "quadruped") == []
-    assert ask(["random-s0"]) == ask(["r*"]) == [random]
+    assert ask(["random-s0"]) == ask(["r*"]) == pair[1:]
     for name in ("", ".", "..", "none", "none*", "[", f"{folder}/random-s0"):
         with pytest.raises(datasets.DatasetError, match=re.escape(str(folder))):
             ask([name])

@@ -1,8 +1,5 @@
 """Figures of coverage show what they were given; the map answers to its controls."""
 
-import io
-
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -74,8 +71,7 @@ def test_volumetric_curves_show_every_radius():
 def test_measures_have_dots_and_intervals_where_there_are_errors():
     table = DATASETS.assign(shannon=range(4), shannon_se=[1, 1, 1, np.nan], radius_none=2.0)
     axes = figures.coverage.measures(table.set_index("dataset"))
-    titles = [MEASURES["shannon"], MEASURES["radius_none"]]
-    assert [ax.get_title() for ax in axes] == titles
+    assert [ax.get_title() for ax in axes] == [MEASURES["shannon"], MEASURES["radius_none"]]
     dots = [line for line in axes[0].lines if line.get_marker() != "None"]
     assert [line.get_xdata()[0] for line in dots] == [0, 1, 2, 3], "from below: random first"
     bars = [np.ptp(bar.get_segments()[0][:, 0]) for bar in axes[0].collections[:3]]
@@ -86,14 +82,13 @@ def test_the_map_answers_to_its_controls(embedding):
     widget = CoverageMap(embedding)
     assert widget.color.options == ("objective", "step", "walker_walk")
     assert list(widget.datasets.options) == ORDER
-    images = [widget.image.value]
-    assert plt.imread(io.BytesIO(images[0])).shape == (480, 640, 4)
+    images = {widget.image.value}
     for color in widget.color.options[1:]:
         widget.color.value = color
-        images.append(widget.image.value)
+        images.add(widget.image.value)
     widget.datasets.value = ("SE",)
-    images.append(widget.image.value)
-    assert len(set(images)) == 4, "every change is drawn"
+    images.add(widget.image.value)
+    assert len(images) == 4, "every change is drawn"
     widget.x.value, widget.y.value = (2.9, 3.0), (widget.y.min, widget.y.max)
     assert "20 states of 4 episodes inside" in widget.episodes.value
     assert widget.episodes.value.count("100%") == 4

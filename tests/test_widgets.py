@@ -21,25 +21,15 @@ def states():
 
 @pytest.fixture(scope="module")
 def tabs(states):
-    return explorer(states, alpha=2.0)
+    return explorer(states, alpha=2.0).children
 
 
-@pytest.fixture(scope="module")
-def reward(tabs):
-    return tabs.children[tabs.titles.index("Reward")]
-
-
-@pytest.fixture(scope="module")
-def game(tabs):
-    return tabs.children[tabs.titles.index("Discrete game")]
-
-
-def test_dragging_alpha_redraws_what_moves_alone(reward, game, monkeypatch):
+def test_dragging_alpha_redraws_what_moves_alone(tabs, monkeypatch):
     """It is fluid: a whole redraw takes 6 times as long, nearly all of it for axes."""
-    assert reward.alpha.value == game.alpha.value == 2.0
+    assert [widget.alpha.value for widget in tabs] == [2.0, 2.0]
     whole = []
     monkeypatch.setattr(Axis, "draw", lambda *_: whole.append(1))
-    for widget in (reward, game):
+    for widget in tabs:
         images = set()
         for alpha in np.linspace(0.1, 5, 10):
             widget.alpha.value = alpha
@@ -61,7 +51,8 @@ def test_the_picture_is_the_whole_figures(states):
     assert different < 0.02  # lines of the axes that lie above or below a curve
 
 
-def test_every_control_of_the_reward_moves_the_picture_and_back(reward):
+def test_every_control_of_the_reward_moves_the_picture_and_back(tabs):
+    reward = tabs[0]
     before = reward.image.value
     for control, value in ((reward.alpha, 3.0), (reward.n_outcomes, 2), (reward.unit, 100.0)):
         old, control.value = control.value, value
@@ -70,7 +61,8 @@ def test_every_control_of_the_reward_moves_the_picture_and_back(reward):
         assert reward.image.value == before
 
 
-def test_the_games_pmf_follows_its_sliders(game):
+def test_the_games_pmf_follows_its_sliders(tabs):
+    game = tabs[1]
     game.n_outcomes.value = 3
     assert len(game.pmf) == len(game.weights.children) == 3
     for slider in game.weights.children:
@@ -81,7 +73,8 @@ def test_the_games_pmf_follows_its_sliders(game):
     assert game.image.value != before
 
 
-def test_climbing_ends_at_the_uniform_pmf_only_for_small_alpha(game):
+def test_climbing_ends_at_the_uniform_pmf_only_for_small_alpha(tabs):
+    game = tabs[1]
     game.n_outcomes.value, game.alpha.value = 6, 0.5
     game.climb_button.click()
     np.testing.assert_allclose(game.pmf, 1 / 6, atol=1e-3)

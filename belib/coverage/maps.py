@@ -99,8 +99,6 @@ def _fit(
     fixed = {"n_components": 2, "random_state": options["seed"], "n_jobs": options["threads"]}
     with threadpool_limits(options["threads"]):
         points, used = function(distinct, verbose=0, **fixed, **(defaults | parameters))
-    if not np.isfinite(points).all():
-        raise ValueError(f"features must have a finite map, got NaN from {method}")
     sizes = {"points": n, "distinct": len(distinct), "features": d}
     record = {"method": method, "parameters": defaults | parameters | used, **options, **sizes}
     points = np.asarray(points, dtype=np.float64)[inverse]

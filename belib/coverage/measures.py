@@ -159,11 +159,10 @@ def volumetric_coverage(datasets: Sequence[Dataset], *, seed: int = 0) -> pd.Dat
     """Return the radius of the smallest ball around the states so far (paper, appendix).
 
     A fifth of the states of each tenth of the steps is drawn: for 500,000 steps the paper's 10,000
-    of every 50,000. They accumulate. The paper names no scaling, so it very likely used raw
-    observations, "none", where one fast sensor can decide the radius.
+    of every 50,000. The paper names no scaling: very likely raw observations, "none".
 
-    The table has one row per scaling, dataset and increment: the dataset's origin, `scaling`,
-    `step`, `points`, `radius`, `leading_share` (the largest share of the squared radius due to one
+    The table has one row per scaling, dataset and tenth: the dataset's origin, `scaling`, `step`,
+    `points`, `radius`, `leading_share` (the largest share of the squared radius due to one
     feature), and `coverage` (radius / largest radius of this scaling; NaN if that is 0).
     """
     ends = [np.linspace(0, data.steps, 11).round().astype(int) for data in datasets]
@@ -194,9 +193,10 @@ def offline_returns(runs_dir: str | Path, domain: str) -> pd.DataFrame:
     """
     keys = ["task", "algorithm", "dataset"]
     files = sorted((paths.resolve(runs_dir) / "offline" / domain).glob("**/results.csv"))
-    table = results.read(*files) if files else pd.DataFrame(columns=[*keys, "return"])
+    if not files:
+        return pd.DataFrame(columns=[*keys, "return"])
+    table = results.final(results.read(*files))
     learnt = table[~table["algorithm"].isin(results.BASELINES)]
-    learnt = learnt if learnt.empty else results.final(learnt)
     return learnt.groupby(keys)["return"].mean().reset_index()
 
 
@@ -205,8 +205,7 @@ def rank_correlations(measured: pd.DataFrame, returns: pd.DataFrame) -> pd.DataF
 
     Datasets of one recipe, whose names differ in the seed only (`rnd-s0`, `rnd-s1`), are averaged,
     since they are not independent. `low` to `high` is `statistics.rank_correlation`'s interval.
-    Tasks and learners with fewer than `FEWEST_RECIPES` recipes, and constant measures, have no row.
-    Even 17 recipes leave intervals about 1 wide, and the largest of many rho is large by chance.
+    Fewer than `FEWEST_RECIPES` recipes, and constant measures, have no row.
 
     The tables come from `measures` and `offline_returns`. Raise pandas.errors.MergeError if a
     dataset has several rows, such as those of two domains.

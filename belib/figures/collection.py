@@ -14,13 +14,11 @@ from belib.datasets import Dataset
 from belib.envs import observation_names
 from belib.figures import style
 
-# Column of the physics state, offset and label of the torso's two coordinates. The walker's height
-# is stored relative to the torso's place in the model, 1.3 m above the ground.
+# Columns of the physics state, origin (of the walker's height 1.3 m) and labels of the torso.
 _TORSO = {
-    "walker": ((1, 0.0, "forward position (m)"), (0, 1.3, "torso height (m)")),
-    "quadruped": ((0, 0.0, "x position (m)"), (1, 0.0, "y position (m)")),
+    "walker": ([1, 0], (0, 1.3), "forward position (m)", "torso height (m)"),
+    "quadruped": ([0, 1], (0, 0), "x position (m)", "y position (m)"),
 }
-_FIRST_COORDINATES = ((0, 0.0, "first coordinate"), (1, 0.0, "second coordinate"))
 
 
 def curves(metrics: pd.DataFrame, domain: str) -> np.ndarray:
@@ -80,13 +78,12 @@ def state_histograms(dataset: Dataset, reference: Dataset) -> np.ndarray:
     )
     distance = stats.ks_2samp(ours, theirs).statistic
     names = observation_names(dataset.domain)
+    lows, highs = np.percentile(np.concatenate([ours, theirs]), [0.5, 99.5], axis=0)
+    outline = {"histtype": "step", "color": "black", "linewidth": 2, "label": reference.name}
     _, axes = plt.subplots(2, 3, figsize=(15, 7.5))
     for ax, column in zip(axes.flat, np.argsort(distance)[::-1], strict=False):
-        both = np.concatenate([ours[:, column], theirs[:, column]])
-        low, high = np.percentile(both, [0.5, 99.5])
-        bins = np.linspace(low, high, 41)
+        bins = np.linspace(lows[column], highs[column], 41)
         ax.hist(ours[:, column], bins, density=True, color="steelblue", label=dataset.name)
-        outline = {"histtype": "step", "color": "black", "linewidth": 2, "label": reference.name}
         ax.hist(theirs[:, column], bins, density=True, **outline)
         ax.set(title=f"{names[column].replace('_', ' ')}: {distance[column]:.2f}", yticks=[])
     for ax in axes.flat[len(names) :]:
@@ -96,15 +93,16 @@ def state_histograms(dataset: Dataset, reference: Dataset) -> np.ndarray:
 
 def torso(*datasets: Dataset) -> np.ndarray:
     """Plot the torso's positions in every tenth state; later episodes are darker."""
-    columns, size = _TORSO.get(datasets[0].domain, _FIRST_COORDINATES), (6.5 * len(datasets), 4.5)
+    other, size = ([0, 1], (0, 0), "coordinate 1", "coordinate 2"), (6.5 * len(datasets), 4.5)
+    columns, origin, xlabel, ylabel = _TORSO.get(datasets[0].domain, other)
     _, axes = plt.subplots(1, len(datasets), figsize=size, sharex=True, sharey=True, squeeze=False)
     for ax, data in zip(axes[0], datasets, strict=True):
         shades = plt.get_cmap("viridis_r")(np.linspace(0.2, 1, len(data.files)))
         for color, episode in zip(shades, data.episodes(), strict=True):
-            x, y = (episode["physics"][::10, column] + offset for column, offset, _ in columns)
-            ax.scatter(x, y, s=12, color=color, linewidths=0)
-        ax.set(xlabel=columns[0][2], title=data.name)
-    axes[0, 0].set_ylabel(columns[1][2])
+            positions = episode["physics"][::10, columns] + origin
+            ax.scatter(*positions.T, s=12, color=color, linewidths=0)
+        ax.set(xlabel=xlabel, title=data.name)
+    axes[0, 0].set_ylabel(ylabel)
     return axes[0]
 
 

@@ -29,10 +29,7 @@ def maps(embedding: Embedding) -> np.ndarray:
 
 
 def time_maps(embedding: Embedding, *, episodes: int = 3) -> np.ndarray:
-    """Plot the same panels, coloured by the step of each state, with lines along some episodes.
-
-    The episodes are evenly spaced from the first to the last.
-    """
+    """Plot the same panels, coloured by step, with lines along evenly spaced episodes."""
     (axes, rows), colors = _panels(embedding), plt.get_cmap("viridis_r")
     for ax, name in zip(axes, rows["dataset"], strict=True):
         points = embedding.points[embedding.points["dataset"] == name]
@@ -59,8 +56,7 @@ def volumetric(table: pd.DataFrame) -> np.ndarray:
     drawn = {"x": "step", "y": "coverage", **style.of(table, "label", lines=True)}
     for ax, (scaling, title) in zip(axes, _SCALINGS.items(), strict=True):
         sns.lineplot(table[table["scaling"] == scaling], ax=ax, estimator=None, **drawn)
-        ax.set(xlabel="environment steps T", ylabel="radius / largest radius", title=title)
-        ax.set_ylim(0, 1.05)
+        ax.set(xlabel="environment steps T", ylabel="radius / largest", title=title, ylim=(0, 1.05))
         ax.xaxis.set_major_locator(MaxNLocator(4))
         ax.xaxis.set_major_formatter("{x:,.0f}")
     return style.legend(axes, ncols=1 + len(labels) // 10)
@@ -100,11 +96,11 @@ def _panels(embedding: Embedding) -> tuple[np.ndarray, pd.DataFrame]:
 def _grid(count: int, width: float, height: float, **shared: Any) -> np.ndarray:
     """Return `count` Axes of a width and height in rows of four."""
     columns, lines = min(4, count), -(-count // 4)
-    size = (width * columns, height * lines)
-    _, axes = plt.subplots(lines, columns, figsize=size, squeeze=False, **shared)
-    for ax in axes.flat[count:]:
+    figure = plt.figure(figsize=(width * columns, height * lines))
+    axes = figure.subplots(lines, columns, squeeze=False, **shared).flatten()
+    for ax in axes[count:]:
         ax.remove()
-    return axes.flatten()[:count]
+    return axes[:count]
 
 
 def _dots(ax: Axes, points: pd.DataFrame, **colors: Any) -> None:

@@ -87,7 +87,7 @@ def _grid(
         for name, line in zip(BASELINES, ("--", ":"), strict=True):
             if pd.notna(means.get(name)):
                 ax.axhline(means[name], color="0.35", linestyle=line, linewidth=2, label=name)
-        title = f"{_title(task)}, {style.learner_label(learner)}"
+        title = f"{_title(task)}, {learner.upper().replace('_', '+')}"
         ax.set(title=title, xlabel=xlabel, ylabel="episode return", ylim=(0, None))
         ax.label_outer()
     return style.legend(axes)

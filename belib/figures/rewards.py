@@ -50,8 +50,7 @@ def surface(alphas: tuple[float, float], n_outcomes: int) -> Axes:
     _, ax = plt.subplots(figsize=(10, 5.5))
     alpha = np.geomspace(*alphas, 200)
     reward = np.array([_reward(_DISTANCE, a, n_outcomes) for a in alpha]).clip(1e-6, None)
-    shades = {"norm": LogNorm(1e-6, 1e4), "cmap": REWARD_COLORS, "rasterized": True}
-    image = ax.pcolormesh(_DISTANCE, alpha, reward, **shades)
+    image = ax.pcolormesh(_DISTANCE, alpha, reward, norm=LogNorm(1e-6, 1e4), cmap=REWARD_COLORS)
     lines = ax.contour(_DISTANCE, alpha, reward, [1e-4, 0.01, 1, 100], colors="k", linewidths=1)
     ax.clabel(lines, fmt="%g", fontsize=11)
     peak = reward.argmax(1)
@@ -85,15 +84,13 @@ def exact_and_simplified(typical: Mapping[int, float], n_outcomes: int, *, k: in
     states) and the paper's simplified one. Beta is conditioned on M = `n_outcomes`.
     """
     axes, alphas = _row(len(typical)), np.geomspace(0.1, 5, 150)
+    pairs = [{"alpha": alpha, "beta": prelec_beta(alpha, n_outcomes)} for alpha in alphas]
     for ax, (d, distance) in zip(axes, typical.items(), strict=True):
-        r, rises = distance * np.array([1 - 1e-4, 1 + 1e-4]), []
-        for alpha in alphas:
-            pair = {"alpha": alpha, "beta": prelec_beta(alpha, n_outcomes)}
-            exact = behavioral_reward_exact(r, k=k, n=1024, d=d, **pair).log
-            logs = np.stack([exact, np.log(behavioral_reward(r, **pair))])
-            rises.append(np.diff(logs)[:, 0] / np.diff(np.log(r)))
-        _, simplified = ax.plot(alphas, rises, label=["exact", "simplified"])
-        simplified.set(color=ACCENT, linestyle="--")
+        r = distance * np.array([1 - 1e-4, 1 + 1e-4])
+        exact = [behavioral_reward_exact(r, k=k, n=1024, d=d, **pair).log for pair in pairs]
+        simplified = [np.log(behavioral_reward(r, **pair)) for pair in pairs]
+        for logs, name, look in ((exact, "exact", "-"), (simplified, "simplified", "--")):
+            ax.plot(alphas, np.diff(logs) / np.diff(np.log(r)), look, label=name)
         ax.axhspan(-1e6, 0, color="0.93", zorder=0)
         ax.set(xlabel="α", title=f"d = {d}", ylim=(-1e6, 1e4))
         ax.set_yscale("symlog", linthresh=1)
@@ -105,15 +102,13 @@ def exact_and_simplified(typical: Mapping[int, float], n_outcomes: int, *, k: in
 
 def on_states(states: StateMap, alphas: Sequence[float], n_outcomes: int) -> NDArray:
     """Plot states in the colour of reward / highest, the best-paid tenth ringed, per alpha."""
-    axes, ring = _row(len(alphas)), {"facecolors": "none", "edgecolors": ACCENT, "linewidths": 1.5}
-    shades = {"cmap": REWARD_COLORS, "vmin": 0, "vmax": 1}
+    axes, tenth = _row(len(alphas)), slice(-(len(states.distance) // 10), None)
     for ax, alpha in zip(axes, alphas, strict=True):
         reward = _reward(states.distance, alpha, n_outcomes)
         order = np.argsort(reward)  # the best paid on top
         position, reward = states.position[order].T, reward[order]
-        ax.scatter(*position, s=14, c=reward / reward[-1], **shades)
-        tenth = slice(-(len(reward) // 10), None)
-        ax.scatter(*position[:, tenth], s=70, **ring)
+        ax.scatter(*position, s=14, c=reward / reward[-1], cmap=REWARD_COLORS, vmin=0, vmax=1)
+        ax.scatter(*position[:, tenth], s=70, facecolors="none", edgecolors=ACCENT, linewidths=1.5)
         top = reward[tenth].sum() / reward.sum()
         ax.set(title=f"α = {alpha:g}: top tenth earns {top:.0%}", xticks=[], yticks=[])
         ax.set_xlabel("first component")

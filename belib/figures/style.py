@@ -1,11 +1,10 @@
 """The style of all figures: the look of each objective, legends, captions.
 
-A colour has one meaning everywhere. Behavioral entropy is blue, Renyi entropy orange-red; the shade
-is the parameter's rank on the paper's grid, also in figures that show a part of the grid.
+A shade is the parameter's rank on the paper's grid, also in figures that show a part of the grid.
 """
 
 import textwrap
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import matplotlib.pyplot as plt
@@ -40,7 +39,6 @@ ALPHAS, QS = LOOKS["behavioral"].grid, LOOKS["renyi"].grid
 
 ACCENT = "#d94801"  # of highlights: distinct from blues and greys, also for colour-blind readers
 REWARD_COLORS = ListedColormap(plt.get_cmap("Blues")(np.linspace(0.25, 1, 256)))  # dark: high
-OUTSIDE = {"frameon": False, "loc": "upper left", "bbox_to_anchor": (1, 1), "fontsize": 13}
 SHANNON: dict[str, Any] = {"linestyle": ":", "color": "black", "linewidth": 3}  # and references
 _RECIPE = ["objective", "parameter", "variant"]
 
@@ -53,7 +51,7 @@ def use_style() -> None:
 
 
 def look(objective: str | None) -> Look:
-    """Return the look of an objective, a neutral one without an entry in `LOOKS`."""
+    """Return the look of an objective, a grey one without an entry in `LOOKS`."""
     return LOOKS.get(str(objective), Look(str(objective), "0.62", "v"))
 
 
@@ -62,17 +60,13 @@ def objective_color(objective: str | None, parameter: float | None = None) -> tu
     _, color, _, _, grid = look(objective)
     if not grid:
         return to_rgba(color)
-    colors, shades = plt.get_cmap(color), np.linspace(0.35, 1, len(grid))
-    if parameter is None or np.isnan(parameter):
-        return colors(shades.mean())
-    return colors(np.interp(parameter, grid, shades))
+    at = np.median(grid) if pd.isna(parameter) else parameter
+    return plt.get_cmap(color)(np.interp(at, grid, np.linspace(0.35, 1, len(grid))))
 
 
-def objective_label(
-    objective: str | None, parameter: float | None = None, variant: str | None = ""
-) -> str:
+def objective_label(name: str | None, parameter: float | None = None, variant: str = "") -> str:
     """Return `SE`, `BE α = 0.5`, or with a dataset's variant `RE q = 2, signed`."""
-    label, _, _, symbol, _ = look(objective)
+    label, _, _, symbol, _ = look(name)
     if not pd.isna(parameter):
         label += f" {symbol} = {parameter:g}" if symbol else f" {parameter:g}"
     return label if pd.isna(variant) or not variant else f"{label}, {variant.replace('-', ', ')}"
@@ -80,7 +74,7 @@ def objective_label(
 
 def recipes(table: pd.DataFrame) -> pd.Series:
     """Return each row's label, from its `objective`, `parameter` and, if any, `variant`."""
-    rows = table.reindex(columns=_RECIPE).itertuples(index=False)
+    rows = table.reindex(columns=_RECIPE).to_numpy()
     return pd.Series([objective_label(*row) for row in rows], table.index, dtype=object)
 
 
@@ -92,29 +86,26 @@ def of(table: pd.DataFrame, hue: str = "recipe", *, lines: bool = False) -> dict
     names, order = rows["objective"], list(rows.index)
     palette = dict(zip(order, map(objective_color, names, rows["parameter"]), strict=True))
     drawn: dict[str, Any] = {"hue": hue, "hue_order": order, "palette": palette}
-    if lines:
-        dashes = [(1, 1) if name == "shannon" else "" for name in names]
-        drawn |= {"style": hue, "style_order": order, "dashes": dashes}
-        drawn["markers"] = [look(name).marker for name in names]
-    return drawn
+    if not lines:
+        return drawn
+    dashes = [(1, 1) if name == "shannon" else "" for name in names]
+    markers = [look(name).marker for name in names]
+    return drawn | {"style": hue, "style_order": order, "dashes": dashes, "markers": markers}
 
 
 def labelled(table: pd.DataFrame) -> pd.DataFrame:
     """Return one row per dataset, in the order of legends, with a unique `label` as index, too.
 
-    The label is the recipe, with the dataset's name where several share the recipe. Datasets
-    without an objective, such as imported ones, are labelled by name.
+    It is the recipe, also the name if several share it; without an objective the name alone.
     """
     rows = table.drop_duplicates("dataset")
-    recipe = recipes(rows)
-    label = recipe.where(~recipe.duplicated(keep=False), recipe + " (" + rows["dataset"] + ")")
+    label = recipes(rows)
+    label = label.mask(label.duplicated(keep=False), label + " (" + rows["dataset"] + ")")
     rows = rows.assign(label=label.where(rows["objective"].notna(), rows["dataset"]))
     return rows.set_index("label", drop=False).loc[of(rows, "label")["hue_order"]]
 
 
-def curves(
-    ax: Axes, x: Any, objective: str, parameters: Iterable[float], y: Callable[[float], Any]
-) -> None:
+def curves(ax: Axes, x: Any, objective: str, parameters: Any, y: Callable[[float], Any]) -> None:
     """Plot y(parameter) over x for several parameters of an objective."""
     for parameter in parameters:
         recipe = objective, parameter
@@ -127,16 +118,10 @@ def legend(axes: Any, **options: Any) -> Any:
     for ax in rows.flat:
         handles, labels = ax.get_legend_handles_labels()
         entries |= dict(zip(labels, handles, strict=True))
-        if ax.get_legend():  # seaborn's
-            ax.get_legend().remove()
-    rows[0, -1].legend(entries.values(), entries.keys(), **OUTSIDE, **options)
+        ax.legend_ = None  # seaborn's
+    options = {"loc": "upper left", "bbox_to_anchor": (1, 1), "fontsize": 13} | options
+    rows[0, -1].legend(entries.values(), entries.keys(), frameon=False, **options)
     return axes
-
-
-def learner_label(variant: str) -> str:
-    """Return `TD3+BC` for `td3_bc`, `CQL (standard)` for `cql-standard`."""
-    name, _, rest = variant.partition("-")
-    return name.upper().replace("_", "+") + (f" ({rest})" if rest else "")
 
 
 def caption(axes: Axes, text: str) -> None:
@@ -144,5 +129,5 @@ def caption(axes: Axes, text: str) -> None:
     figure, text = axes.figure.get_figure(root=True), " ".join(text.split())
     lines = textwrap.fill(text, int(figure.get_figwidth() * 11))
     figure.text(0.01, -0.02, lines, va="top", fontsize=12, color="0.25")
-    # IPython reads data and metadata; screen readers need the alternative text
+    # IPython reads data and metadata, screen readers the alternative text
     vars(figure)["_repr_mimebundle_"] = lambda **_: ({}, {"image/png": {"alt": text}})

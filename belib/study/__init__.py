@@ -279,7 +279,7 @@ def elsewhere(tables: Tables) -> pd.DataFrame:
     tests["best evaluations"] = study(units(tables, "best"), learner)
     with suppress(ValueError):  # of returns that are not positive
         tests["logarithms"] = study(units(tables, logarithms=True), learner)
-    tests |= {style.learner_label(name): study(main, name) for name in others}
+    tests |= {name: study(main, name) for name in others}
     tests |= {name: study(main, learner, coverage=name) for name in MEASURES[1:]}
     table = pd.DataFrame({name: summary(rows)["verdict"] for name, rows in tests.items()})
     return table[table.replace(NOT_RUN, np.nan).nunique(axis=1) > 1].reset_index()

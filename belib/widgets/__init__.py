@@ -1,8 +1,4 @@
-"""The interactive parts of notebooks 03 and 06: ipywidgets that redraw a PNG.
-
-They work in any front end that has ipywidgets; without one they show nothing and do not block.
-tests/browser drives them in JupyterLab.
-"""
+"""The interactive parts of notebooks 03 and 06: ipywidgets that redraw a PNG."""
 
 import ipywidgets as ui
 

@@ -9,11 +9,10 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from belib.coverage import Embedding
-from belib.figures.style import ACCENT, OUTSIDE, labelled, of
+from belib.figures.style import ACCENT, labelled, legend, of
 from belib.widgets.rewards import WRAPPED
 
 _FIXED = ("dataset", "objective", "parameter", "variant", "seed", "scale", "episode", *"xy")
-_LISTED = 12  # episodes
 
 
 class CoverageMap(ui.VBox):
@@ -25,9 +24,8 @@ class CoverageMap(ui.VBox):
     def __init__(self, embedding: Embedding):
         labels = labelled(embedding.points).set_index("dataset")["label"]
         self.points = embedding.points.assign(label=embedding.points["dataset"].map(labels))
-        names = list(labels)
+        names, colors = list(labels), embedding.points.columns.difference(_FIXED, sort=False)
         self.datasets = ui.SelectMultiple(options=names, value=names, description="datasets")
-        colors = [name for name in embedding.points if name not in _FIXED]
         self.color = ui.Dropdown(options=["objective", *colors], description="colour")
         self.x, self.y = (self._side(axis) for axis in "xy")
         self.image = ui.Image(format="png", layout={"width": "100%", "max_width": "640px"})
@@ -47,7 +45,7 @@ class CoverageMap(ui.VBox):
         groups = inside.groupby([points["dataset"], points["episode"]])
         table = groups.agg(inside="sum", share="mean").query("inside > 0").reset_index()
         title = f"<p>{inside.sum()} states of {len(table)} episodes inside; most have</p>"
-        table = table.sort_values("inside", ascending=False, kind="stable").head(_LISTED)
+        table = table.sort_values("inside", ascending=False, kind="stable").head(12)
         table = table.to_html(index=False, border=0, float_format="{:.0%}".format)
         self.episodes.value = title + table
 
@@ -61,18 +59,16 @@ class CoverageMap(ui.VBox):
             for label, rgba in of(chosen, "label")["palette"].items():
                 x, y = chosen.loc[chosen["label"] == label, ["x", "y"]].to_numpy().T
                 ax.scatter(x, y, s=2 * size, color=[rgba], linewidths=0, label=label)
-            ax.legend(**{**OUTSIDE, "fontsize": 11})
+            legend(ax, fontsize=11)
         else:
             shades = {"cmap": "viridis_r", "plotnonfinite": True, "s": 2 * size, "linewidths": 0}
             drawn = ax.scatter(chosen["x"], chosen["y"], c=chosen[color], **shades)
             figure.colorbar(drawn, label=color)
         (x, right), (y, top) = self.x.value, self.y.value
-        side = {"facecolor": "none", "edgecolor": ACCENT, "linewidth": 2}
-        ax.add_patch(Rectangle((x, y), right - x, top - y, **side))
+        ax.add_patch(Rectangle((x, y), right - x, top - y, fill=False, ec=ACCENT, linewidth=2))
         ax.set_axis_off()
-        buffer = io.BytesIO()
-        figure.savefig(buffer, format="png")
-        return buffer.getvalue()
+        figure.savefig(file := io.BytesIO(), format="png")
+        return file.getvalue()
 
     def _side(self, axis: str) -> ui.FloatRangeSlider:
         """Return a slider for a side of the rectangle, set to the middle half of the points."""

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from belib.entropy import behavioral_entropy, maximizing_pmf, renyi_entropy, shannon_entropy
 from belib.figures.style import ACCENT, objective_color
 from belib.weighting import Prelec, prelec_beta
-from belib.widgets.live import LiveFigure
-from belib.widgets.rewards import WIDE, WRAPPED, alpha_slider
+from belib.widgets.rewards import WIDE, WRAPPED, LiveFigure, alpha_slider
 
 Q = 2.0  # the order of the Renyi entropy
 
@@ -87,10 +86,9 @@ class EntropyGame(ui.VBox):
         self.image.value = self._view.update(self.pmf, self.alpha.value)
         entropy = behavioral_entropy(self.pmf, alpha=self.alpha.value)
         log_m = math.log(self.n_outcomes.value)
-        compared = f"of {log_m:.3f} if uniform"
-        if entropy > log_m + 1e-6:
-            compared = f"<b>more than the uniform pmf's {log_m:.3f}</b>"
-        self.said.value = f"Behavioral entropy {entropy:.3f} nats, {compared}"
+        more = entropy > log_m + 1e-6
+        compared = "<b>more than the uniform pmf's {:.3f}</b>" if more else "of {:.3f} if uniform"
+        self.said.value = f"Behavioral entropy {entropy:.3f} nats, {compared.format(log_m)}"
 
     def climb(self, _: object = None) -> None:
         """Move, animated, to the pmf with the most entropy."""

@@ -1,20 +1,23 @@
 """Sliders for alpha's effect on probabilities, a density, the reward and a dataset."""
 
+import io
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import ipywidgets as ui
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from PIL import Image
 from scipy import stats
 
 from belib.coverage.maps import StateMap
 from belib.figures.style import ACCENT, REWARD_COLORS, SHANNON, objective_color
 from belib.rewards import behavioral_reward, shannon_reward
 from belib.weighting import Prelec, prelec_beta
-from belib.widgets.live import LiveFigure
 
 # Choices of M for beta; log M = 1 makes beta 1 for every alpha.
 OUTCOMES = {"M = 2": 2, "M = 16": 16, "M = 64": 64, "M = 512": 512, "none: β = 1": math.e}
@@ -24,6 +27,29 @@ WRAPPED = {"flex_flow": "row wrap"}
 
 _BLUE: dict[str, Any] = {"color": objective_color("behavioral", 2.0), "linewidth": 4}
 _P, _X, _R = np.geomspace(1e-6, 1, 200), np.linspace(-4, 4, 201), np.geomspace(1e-2, 1e3, 300)
+
+
+class LiveFigure:
+    """A figure whose `moving` artists are drawn, in this order, over the rest, drawn once.
+
+    A whole redraw takes too long to follow a slider, nearly all of it for the axes.
+    """
+
+    def __init__(self, figure: Figure, moving: Sequence[Artist]):
+        self.canvas, self.moving = FigureCanvasAgg(figure), moving
+        for artist in moving:
+            artist.set_animated(True)
+        self.canvas.draw()
+        self._background = self.canvas.copy_from_bbox(figure.bbox)
+
+    def png(self) -> bytes:
+        """Return the figure with its current artists as PNG."""
+        self.canvas.restore_region(self._background)
+        for artist in self.moving:
+            artist.draw(self.canvas.renderer)
+        pixels, file = np.asarray(self.canvas.buffer_rgba())[..., :3], io.BytesIO()
+        Image.fromarray(pixels).save(file, "png", compress_level=1)
+        return file.getvalue()
 
 
 class RewardView(LiveFigure):
@@ -69,8 +95,7 @@ class RewardView(LiveFigure):
         """Draw the states in the colour of their reward, the best-paid tenth ringed."""
         shades = {"c": 0 * self._distance, "cmap": REWARD_COLORS, "vmin": 0, "vmax": 1}
         self._points = ax.scatter(*self._position.T, s=16, linewidths=0, **shades)
-        ring = {"facecolors": "none", "edgecolors": ACCENT, "linewidths": 1.2}
-        self._rings = ax.scatter([], [], s=50, **ring)
+        self._rings = ax.scatter([], [], s=50, fc="none", ec=ACCENT, linewidths=1.2)
         self._best = ax.set_title("The best paid tenth")
         ax.set(xticks=[], yticks=[])
         ax.set_xlabel(source.replace("; ", "\n"), fontsize=13)
@@ -88,7 +113,6 @@ class RewardView(LiveFigure):
         self._w.set(data=(_P, w(_P)), color=color)
         self._fixed.set_data([w.fixed_point], [w.fixed_point])
         self._perceived.set(data=(_X, w(stats.norm.pdf(_X))), color=color)
-        # the reward, its peak if in range, and the range of the states' distances
         reward = behavioral_reward(_R, alpha=alpha, beta=beta)
         top = reward.argmax()
         peak = slice(top, top + (top < len(reward) - 1))
@@ -97,7 +121,6 @@ class RewardView(LiveFigure):
         self._beyond.set(x=_R[top], width=_R[-1] - _R[top])
         low, high = np.quantile(distance, [0.05, 0.95])
         self._reach.set(x=low, width=high - low)
-        # the states in the colour of their reward, the best-paid tenth ringed
         earned = behavioral_reward(distance, alpha=alpha, beta=beta)
         best = np.argsort(earned)[-len(earned) // 10 :]
         self._points.set_array(earned / earned.max())
@@ -108,8 +131,8 @@ class RewardView(LiveFigure):
 
 def alpha_slider(value: float) -> ui.FloatSlider:
     """Return a slider from 0.1 to 5."""
-    layout = {"width": "520px"}
-    return ui.FloatSlider(value, min=0.1, max=5, step=0.05, description="α", layout=layout)
+    limits = {"min": 0.1, "max": 5, "step": 0.05}
+    return ui.FloatSlider(value, description="α", layout={"width": "520px"}, **limits)
 
 
 class RewardExplorer(ui.VBox):

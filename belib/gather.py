@@ -6,7 +6,7 @@ and its card), `coverage.csv` (its measures) and `provenance.json` (what all hav
 
 import argparse
 import json
-import sys
+import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,11 +19,9 @@ from belib.datasets import Dataset
 from belib.results import tables
 
 SIZE = 2_000  # states drawn from every dataset
-VOLUMETRIC = "volumetric"
-"""The paper's measure of coverage: the last radius of `coverage.volumetric_coverage`, raw."""
-
-MEASURES = (VOLUMETRIC, "volumetric_scaled", "net", "shannon")
-"""Measures of coverage on which claims are tested."""
+MEASURES = ("volumetric", "volumetric_scaled", "net", "shannon")
+"""Measures of coverage on which claims are tested, the first as in the paper: the last radius of
+`coverage.volumetric_coverage`, raw."""
 
 _DATASET = ["domain", "dataset"]
 _RECIPE = ["objective", "parameter", "seed", "variant", "intrinsic_reward_scale", "steps"]
@@ -49,8 +47,7 @@ class Tables(NamedTuple):
         """The learners, those that learnt from most datasets first."""
         learnt = self.offline[~self.offline["algorithm"].isin(results.BASELINES)]
         learnt = learnt.drop_duplicates(["algorithm", *_DATASET])
-        counts = learnt.groupby("algorithm", sort=False).size()
-        return counts.sort_values(ascending=False, kind="stable").index.tolist()
+        return learnt["algorithm"].value_counts().index.tolist()
 
 
 def load(folder: str | Path) -> Tables:
@@ -74,7 +71,7 @@ def gather(runs_dir: str | Path, to: str | Path) -> Path:
     """Write the tables of all finished datasets and policies below `runs_dir` into a folder.
 
     What is not finished is named in `provenance.json`. Data made of other datasets are left out.
-    Raise ValueError where runs cannot be compared.
+    Raise ValueError where runs cannot be compared, and for a folder with tables of another scale.
     """
     runs, to = paths.resolve(runs_dir), paths.writable_folder(to)
     domains = sorted(folder.name for folder in runs.glob("datasets/*/"))
@@ -87,17 +84,15 @@ def gather(runs_dir: str | Path, to: str | Path) -> Path:
         raise ValueError(f"{runs} must hold a finished dataset and policy, got none")
     described = pd.json_normalize([_described(dataset) for dataset in finished], sep="_")
     scales = {*described["scale"], *learnt["scale"], *learnt["data_scale"].dropna()}
+    if (to / "provenance.json").exists():
+        scales.add(paths.read_json(to / "provenance.json", ["scale"])["scale"])
     sizes = {*described.loc[described["variant"] == "", "num_steps"]}
     for name, values in (("scale", scales), ("num_steps of plain datasets", sizes)):
         if len(values) > 1:
-            raise ValueError(f"{name} must be the same in all runs, got {sorted(values)}")
-    provenance = {
-        "scale": scales.pop(),
-        "learning": learning,
-        "not finished": {"datasets": waiting, "policies": unfinished},
-        "processor": machine.processor(),
-        "revision": paths.git_revision(),
-    }
+            raise ValueError(f"{name} must be one in all runs and in {to}, got {sorted(values)}")
+    stopped = {"datasets": waiting, "policies": unfinished}
+    provenance = {"scale": scales.pop(), "learning": learning, "not finished": stopped}
+    provenance |= {"processor": machine.processor(), "revision": paths.git_revision()}
     rows = {"offline": learnt, "datasets": described, "coverage": _measured(finished)}
     for name, table in rows.items():
         paths.write_text(to / f"{name}.csv", table.to_csv(index=False))
@@ -107,13 +102,13 @@ def gather(runs_dir: str | Path, to: str | Path) -> Path:
 
 def _described(dataset: Dataset) -> dict[str, Any]:
     """Return the settings of a dataset, its card and its mean intrinsic reward."""
-    config, card = dataset.config(), datasets.read_card(dataset.folder)
-    assert config is not None  # `gather` takes described, collected datasets
-    assert card is not None
+    config = dataset.config()
+    assert config is not None  # `gather` takes collected datasets with a card
     settings = {k: v for k, v in asdict(config).items() if k not in config.unused_fields}
+    settings |= datasets.read_card(dataset.folder) or {}
     metrics = tables.read_csv(dataset.folder / "metrics.csv", optional=["intrinsic_reward"])
     reward = metrics.get("intrinsic_reward", pd.Series(dtype=float)).mean()
-    return {"dataset": dataset.name, **settings, **card, "intrinsic_reward": reward}
+    return {"dataset": dataset.name, **settings, "intrinsic_reward": reward}
 
 
 def _measured(data: list[Dataset]) -> pd.DataFrame:
@@ -144,17 +139,8 @@ def _learnt(runs: Path) -> tuple[pd.DataFrame, dict[str, Any], list[str]]:
     return table, learning, ["/".join(map(str, policy)) for policy in unfinished]
 
 
-def main() -> None:
-    """Run the command line."""
-    parser = argparse.ArgumentParser(prog="python -m belib.gather", description=__doc__)
-    parser.add_argument("runs_dir", type=Path, help="holds datasets/ and offline/")
-    parser.add_argument("folder", type=Path, help="where the tables go")
-    given = parser.parse_args()
-    try:
-        print(gather(given.runs_dir.absolute(), given.folder.absolute()))
-    except (ValueError, OSError) as error:
-        sys.exit(str(error))
-
-
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser(prog="python -m belib.gather", description=__doc__)
+    parser.add_argument("runs_dir", type=os.path.abspath, help="holds datasets/ and offline/")
+    parser.add_argument("to", type=os.path.abspath, help="the folder of the tables")
+    print(gather(**vars(parser.parse_args())))

@@ -1,5 +1,7 @@
 """Figures of returns, drawn from made-up tables: SYNTHETIC numbers, not results."""
 
+import itertools
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -24,23 +26,20 @@ def no_window():
 def made_up(tasks=TASKS, learners=("td3", "cql"), objectives=OBJECTIVES, seeds=3, steps=(10, 20)):
     """Returns 100 (place of the objective + 1) + 10 seed + step; baselines 50 and 60."""
     rows = []
-    for task in tasks:
-        known = {"domain": task.split("_")[0], "task": task, "scale": "synthetic"}
-        for seed in range(seeds):
-            for name, value in zip(results.BASELINES, (50.0, 60.0), strict=True):
-                changes = {"algorithm": name, "dataset": "none"}
-                config = OfflineConfig(seed=seed, **known)
-                rows.append(results.row(config, None, 0, np.array([value]), "none", **changes))
-            for learner in learners:
-                for place, (objective, parameter) in enumerate(objectives):
-                    name = {"behavioral": "alpha", "renyi": "q"}.get(objective)
-                    options = {name: parameter} if name else {}
-                    collected = PretrainConfig(objective=objective, **options)
-                    own = {"seed": seed, "algorithm": learner, "dataset": collected.dataset}
-                    for step in steps:
-                        value = np.array([100.0 * (place + 1) + 10 * seed + step])
-                        config = OfflineConfig(**known, **own)
-                        rows.append(results.row(config, collected, step, value, "none"))
+    for task, seed in itertools.product(tasks, range(seeds)):
+        policy = {"domain": task.split("_")[0], "task": task, "scale": "synthetic", "seed": seed}
+        for name, value in zip(results.BASELINES, (50.0, 60.0), strict=True):
+            changes = {"algorithm": name, "dataset": "none"}
+            value = np.array([value])
+            rows.append(results.row(OfflineConfig(**policy), None, 0, value, "none", **changes))
+        for learner, place, step in itertools.product(learners, range(len(objectives)), steps):
+            objective, parameter = objectives[place]
+            options = {{"behavioral": "alpha", "renyi": "q"}.get(objective): parameter}
+            options.pop(None, None)
+            collected = PretrainConfig(objective=objective, **options)
+            config = OfflineConfig(**policy, algorithm=learner, dataset=collected.dataset)
+            value = np.array([100.0 * (place + 1) + 10 * seed + step])
+            rows.append(results.row(config, collected, step, value, "none"))
     return pd.DataFrame(rows).fillna(np.nan)
 
 
@@ -49,7 +48,7 @@ def one_panel(objectives=(("shannon", None),)):
 
 
 def dots(ax):
-    drawn = [each.get_offsets() for each in ax.collections if isinstance(each, PathCollection)]
+    drawn = [dots.get_offsets() for dots in ax.collections if isinstance(dots, PathCollection)]
     return sorted(np.concatenate(drawn)[:, 1])
 
 
@@ -84,18 +83,19 @@ def test_whiskers_are_one_standard_deviation_and_who_diverged_has_no_dot():
     assert [bar.get_height() for bar in ax.patches] == [135]
 
 
-def test_datasets_of_one_recipe_have_their_own_bars_side_by_side():
+def test_datasets_of_one_recipe_stand_side_by_side_over_its_name():
     made = synthetic.example()
     policies = study.policies(made).query("algorithm == 'td3'")
     axes = figures.returns.returns(pd.concat([policies, made.baselines]))[:, 0]
-    returns = policies.query("task == 'walker_walk'")
-    heights = sorted(bar.get_height() for bar in axes[1].patches)
-    assert heights == pytest.approx(sorted(returns.groupby("dataset")["return"].mean()))
-    assert dots(axes[1]) == pytest.approx(sorted(returns["return"]))
-    ticks = [label.get_text() for label in axes[-1].get_xticklabels()]
-    assert ticks[:4] == ["SE (shannon-s0)", "SE (shannon-s1)", "SE (shannon-s2)", "BE α = 0.2"]
-    assert "BE α = 0.5, rms" in ticks
-    assert ticks[-1] == "random actions"
+    means = policies.query("task == 'walker_walk'").groupby("dataset")["return"].mean()
+    heights = {bar.get_center()[0]: bar.get_height() for bar in axes[1].patches}
+    assert sorted(heights.values()) == pytest.approx(sorted(means))
+    assert [heights[x] for x in range(3)] == pytest.approx(
+        [means[f"shannon-s{i}"] for i in range(3)]
+    )
+    ticks = {label.get_text(): label.get_position()[0] for label in axes[-1].get_xticklabels()}
+    assert list(ticks)[:4] == ["SE", "BE α = 0.2", "BE α = 0.5", "BE α = 0.5, rms"]
+    assert [*ticks.values()][:3] == [1, 3, 5], "SE and α = 0.5 have three datasets"
     assert names(axes[0]) == ["zero action", "random policy"]
 
 
@@ -130,10 +130,9 @@ def test_figures_of_a_study_show_its_numbers():
         pytest.approx([row.low, row.high]) for row in rows.itertuples()
     ]
     assert {"SE", "zero action", "random policy", "RE, q"} <= {*names(axes[0])}
-    ax = figures.returns.spreads(spreads)
-    assert names(ax) == ["between datasets", "between seeds"]
-    values = [float(line.get_xdata()[0]) for line in ax.lines if line.get_marker() in "os"]
-    assert sorted(values) == pytest.approx(sorted(spreads["sd"]))
+    panels = figures.returns.spreads(spreads)
+    values = [line.get_xdata()[0] for ax in panels for line in ax.lines if line.get_marker() == "o"]
+    assert values == pytest.approx(spreads["sd"].tolist())
     pairs = study.paired(units, "td3", "volumetric")
     ax = figures.returns.coverage_returns(pairs, made.baselines)[0, 0]
     expected = pairs.query("task == 'walker_stand'")[["other", "value"]].to_numpy()

@@ -1,6 +1,8 @@
 """Finished runs become the tables of a study, and unfinished ones are named."""
 
+import runpy
 import shutil
+import sys
 
 import numpy as np
 import pandas as pd
@@ -32,38 +34,30 @@ def test_tables_are_read_as_they_were_written(tmp_path):
 @pytest.fixture
 def runs(tmp_path, make_dataset):
     """Two finished datasets, a policy on each, one policy that is not finished, and baselines."""
-    for name in ("random-s0", "random-s1"):
-        made = make_dataset(name, lengths=(60, 60), seed=int(name[-1]))
+    for i, name in enumerate(("random-s0", "random-s1")):
+        made = make_dataset(name, lengths=(60, 60), seed=i)
         steps = {"step": np.arange(1, 3) * 60, "intrinsic_reward": [1.0, 3.0]}
         pd.DataFrame(steps).to_csv(made.folder / "metrics.csv", index=False)
-        learn(tmp_path, OfflineConfig(dataset=name, num_steps=10, scale="test"), made, 10)
-        later = OfflineConfig(dataset=name, num_steps=10, scale="test", seed=1)
-        learn(tmp_path, later, made, 5 if name == "random-s1" else 10)
-    floor(tmp_path, results.BASELINES)
+        for seed in range(2):
+            config = OfflineConfig(dataset=name, num_steps=10, scale="test", seed=seed)
+            last = 5 if i and seed else 10
+            folder = learnt(tmp_path, config, made.config(), range(5, last + 1, 5))
+            (folder / "config.yaml").write_text(config.to_yaml())
+    for name in results.BASELINES:
+        changes = {"algorithm": name, "dataset": "none"}
+        learnt(tmp_path / "offline" / name, OfflineConfig(scale="test"), None, [3], **changes)
     return tmp_path
 
 
-def floor(runs_dir, names):
-    for name in names:
-        folder = (
-            runs_dir / "offline" / "walker" / "none" / name.replace(" ", "-") / "walker_stand-s0"
-        )
-        folder.mkdir(parents=True)
-        changes = {"algorithm": name, "dataset": "none"}
-        row = results.row(OfflineConfig(scale="test"), None, 0, np.array([1.0]), "abc", **changes)
-        results.write(folder / "results.csv", pd.DataFrame([row]))
-
-
-def learn(runs_dir, config, dataset, steps):
+def learnt(runs_dir, config, collected, steps, **changes):
+    """Write a policy's evaluations, a third of the step each; return its folder."""
     parts = (config.domain, config.dataset, config.variant, f"{config.task}-s{config.seed}")
     folder = runs_dir.joinpath("offline", *parts)
     folder.mkdir(parents=True)
-    (folder / "config.yaml").write_text(config.to_yaml())
-    rows = [
-        results.row(config, dataset.config(), step, np.array([step / 3]), "abc")
-        for step in range(5, steps + 1, 5)
-    ]
+    values = ((step, np.array([step / 3])) for step in steps)
+    rows = [results.row(config, collected, *value, "abc", **changes) for value in values]
     results.write(folder / "results.csv", pd.DataFrame(rows))
+    return folder
 
 
 def test_finished_runs_become_tables_and_others_are_named(runs, tmp_path):
@@ -110,11 +104,18 @@ def test_runs_of_different_settings_are_not_compared(runs, tmp_path, file, line,
         gather.gather(runs, tmp_path / "tables")
 
 
-def test_the_command_line_says_what_it_wrote_or_why_not(runs, tmp_path, monkeypatch, capsys):
-    to = tmp_path / "tables"
-    monkeypatch.setattr("sys.argv", ["gather", str(runs), str(to)])
-    gather.main()
-    assert capsys.readouterr().out == f"{to}\n"
-    monkeypatch.setattr("sys.argv", ["gather", str(tmp_path / "nothing"), str(to)])
-    with pytest.raises(SystemExit, match="must hold"):
-        gather.main()
+def test_tables_of_one_scale_are_not_replaced_by_those_of_another(runs, tmp_path):
+    synthetic.write(synthetic.example(), tmp_path / "tables")
+    with pytest.raises(ValueError, match=r"scale must be .* got \['synthetic', 'test'\]"):
+        gather.gather(runs, tmp_path / "tables")
+    assert gather.load(tmp_path / "tables").provenance["scale"] == "synthetic"
+
+
+def test_the_command_line_says_what_it_wrote(runs, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["gather", str(runs), str(tmp_path / "tables")])
+    for _ in range(2):  # again into the same folder
+        monkeypatch.delitem(sys.modules, "belib.gather", raising=False)
+        runpy.run_module("belib.gather", run_name="__main__")
+        assert capsys.readouterr().out == f"{tmp_path / 'tables'}\n"
+    with pytest.raises(ValueError, match="must hold"):
+        gather.gather(tmp_path / "nothing", tmp_path / "tables")

@@ -256,7 +256,7 @@ def test_the_summary_and_the_verdicts_elsewhere():
     assert summary["on_its_side"].to_dict() == expected
     few = synthetic.tables(datasets=synthetic.grid()[::3], learners=("td3", "crr"), **SMALL)
     columns = {*study.elsewhere(few)}
-    assert {"main", "best evaluations", "logarithms", "CRR", "net"} <= columns
+    assert {"main", "best evaluations", "logarithms", "crr", "net"} <= columns
     few.offline.loc[few.offline.index[-1], "return"] = 0.0
     assert {*study.elsewhere(few)} == columns - {"logarithms"}
 

@@ -4,6 +4,7 @@ Tables have `results.COLUMNS` with the rows of `results.BASELINES`, or are those
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -18,28 +19,30 @@ from belib.results import BASELINES, evaluations, final
 
 _DOTS = {"color": "white", "edgecolor": "black", "linewidth": 0.8, "s": 20, "zorder": 3}
 _TURNED = {"rotation": 60, "ha": "right", "rotation_mode": "anchor"}
+_LINES = dict(zip(BASELINES, (("0.35", "--"), ("0.35", ":")), strict=True))
+_LINES["trained online"] = "tab:green", ":"
 _TICKS = sorted({*style.ALPHAS, *style.QS})
 
 
 def returns(table: pd.DataFrame, online: Mapping[str, float] | None = None) -> np.ndarray:
     """Plot final returns: one bar per dataset, with one standard deviation over seeds, and dots.
 
-    Return Axes (tasks, learners).
-
-    Args:
-        table: evaluations of learners and baselines.
-        online: for each task the return of a policy trained online.
+    Datasets of one recipe stand side by side over its name. Return Axes (tasks, learners). `table`
+    has baselines, too; `online` is the return of a policy trained online, for each task.
     """
-    table, look = _labelled(final(table))
-    names, place = look["hue_order"], {"x": "label", "y": "return", "order": look["hue_order"]}
+    table, datasets, look = _labelled(final(table))
+    place = {"x": "label", "y": "return", "order": look["hue_order"]}
+    places = datasets.assign(place=range(len(datasets))).groupby("recipe", sort=False)["place"]
 
-    def draw(ax: Axes, rows: pd.DataFrame) -> None:
+    def draw(rows: pd.DataFrame, ax: Axes) -> None:
         bars = {"errorbar": "sd", "err_kws": {"color": "0.5", "linewidth": 1.5}, "saturation": 1}
         sns.barplot(rows, ax=ax, **place, **look, **bars, legend=False)
-        ax.scatter(rows["label"].map(names.index), rows["return"], **_DOTS)
-        ax.set_xticks(range(len(names)), names, **_TURNED)
+        ax.scatter(rows["label"].map(look["hue_order"].index), rows["return"], **_DOTS)
+        ax.set_xticks(places.mean(), places.groups, **_TURNED)
+        ax.set_xticks(places.max() + 0.5, minor=True)  # between recipes
+        ax.tick_params(axis="x", length=0)
 
-    return _grid(table, draw, width=len(names), online=online)
+    return _grid(table, draw, width=3 + 0.35 * len(datasets), online=online)
 
 
 def learning_curves(table: pd.DataFrame) -> np.ndarray:
@@ -47,46 +50,45 @@ def learning_curves(table: pd.DataFrame) -> np.ndarray:
 
     Return Axes (tasks, learners). `table` has all evaluations, and baselines.
     """
-    table, look = _labelled(evaluations(table, "objective", "parameter", "variant"), lines=True)
+    table = evaluations(table, "objective", "parameter", "variant")
+    table, _, look = _labelled(table, lines=True)
 
-    def draw(ax: Axes, rows: pd.DataFrame) -> None:
+    def draw(rows: pd.DataFrame, ax: Axes) -> None:
         lines = {"data": rows, "x": "step", "y": "return", "ax": ax, **look}
         sns.lineplot(**lines, units="seed", estimator=None, linewidth=1, alpha=0.7, legend=False)
         sns.lineplot(**lines, errorbar=None, linewidth=4, markersize=9)
 
-    return _grid(table, draw, width=6, xlabel="updates")
+    return _grid(table, draw, width=4.8, xlabel="updates")
 
 
-def _labelled(table: pd.DataFrame, **options: Any) -> tuple[pd.DataFrame, dict[str, Any]]:
-    """Return the table with a `label` for each dataset, and the look of the labels."""
+def _labelled(table: pd.DataFrame, **options: Any) -> tuple[pd.DataFrame, pd.DataFrame, dict]:
+    """Return the table with a `label` for each dataset, the datasets, and the look of labels."""
     datasets = style.labelled(table[table["dataset"] != "none"])  # that of baselines
     table = table.assign(label=table["dataset"].map(datasets.set_index("dataset")["label"]))
-    return table, style.of(datasets, "label", **options)
+    return table, datasets, style.of(datasets, "label", **options)
 
 
 def _grid(
     table: pd.DataFrame,
-    draw: Callable[[Axes, pd.DataFrame], None],
+    draw: Callable[..., Any],
     *,
-    width: int,
+    width: float = 9.2,
     xlabel: str = "",
     online: Mapping[str, float] | None = None,
 ) -> np.ndarray:
     """Return Axes (tasks, learners) with what `draw` makes of their rows, and the baselines."""
     learnt = table[~table["algorithm"].isin(BASELINES)]
     tasks, learners = (list(learnt[name].unique()) for name in ("task", "algorithm"))
-    size = (len(learners) * max(4.5, 1.5 + 0.55 * width) + 2.5, 3.6 * len(tasks) + 1)
-    shape = len(tasks), len(learners)
+    shape, size = (len(tasks), len(learners)), (len(learners) * width + 2.5, 3.6 * len(tasks) + 1)
     _, axes = plt.subplots(*shape, sharex="col", sharey="row", squeeze=False, figsize=size)
     for (row, column), ax in np.ndenumerate(axes):
         task, learner = tasks[row], learners[column]
-        draw(ax, learnt[(learnt["task"] == task) & (learnt["algorithm"] == learner)])
-        if online and task in online:
-            ax.axhline(online[task], color="tab:green", linestyle=":", label="trained online")
-        means = table[table["task"] == task].groupby("algorithm")["return"].mean()
-        for name, line in zip(BASELINES, ("--", ":"), strict=True):
-            if pd.notna(means.get(name)):
-                ax.axhline(means[name], color="0.35", linestyle=line, linewidth=2, label=name)
+        draw(learnt[(learnt["task"] == task) & (learnt["algorithm"] == learner)], ax=ax)
+        levels = table[table["task"] == task].groupby("algorithm")["return"].mean().to_dict()
+        levels["trained online"] = (online or {}).get(task)
+        for name, (color, line) in _LINES.items():
+            if pd.notna(levels.get(name)):
+                ax.axhline(levels[name], color=color, linestyle=line, linewidth=2, label=name)
         title = f"{_title(task)}, {learner.upper().replace('_', '+')}"
         ax.set(title=title, xlabel=xlabel, ylabel="episode return", ylim=(0, None))
         ax.label_outer()
@@ -106,69 +108,58 @@ def parameter_curves(table: pd.DataFrame, means: pd.DataFrame | None = None) -> 
         table: one dot per row, of a policy or of a dataset, and baselines.
         means: from `study.means`; by default those of the dots, without intervals.
     """
-    keys = ["task", "algorithm", "objective", "parameter"]
-    dots = table.groupby(keys, dropna=False)["return"].mean().reset_index(name="mean")
-    dots = dots.assign(measure=dots["algorithm"], low=dots["mean"], high=dots["mean"])
-    curves = dots if means is None else means
+    keys, numbers = ["task", "algorithm", "objective", "parameter"], ["mean", "low", "high"]
+    if means is None:
+        means = table.assign(**dict.fromkeys(numbers, table["return"]))
+    means = means.rename(columns={"measure": "algorithm"}).groupby(keys, dropna=False)[numbers]
+    table = table.merge(means.mean().reset_index(), "left", keys)
+    table["x"] = np.interp(table["parameter"], _TICKS, range(len(_TICKS)))
 
-    def draw(ax: Axes, rows: pd.DataFrame) -> None:
-        task, learner = rows[["task", "algorithm"]].iloc[0]
-        lines = curves[(curves["task"] == task) & (curves["measure"] == learner)]
+    def draw(rows: pd.DataFrame, ax: Axes) -> None:
         for objective, shift in (("behavioral", -0.08), ("renyi", 0.08)):
-            line, dots = (t[t["objective"] == objective] for t in (lines, rows))
-            look, color = style.look(objective), style.objective_color(objective)
-            drawn = {"color": color, "marker": look.marker, "markersize": 9, "linewidth": 3}
+            dots = rows[rows["objective"] == objective].sort_values("parameter")
+            ax.scatter(dots["x"] + shift, dots["return"], **_DOTS)
+            line, look = dots.drop_duplicates("parameter"), style.look(objective)
             reach = np.nan_to_num([line["mean"] - line["low"], line["high"] - line["mean"]])
-            x, of_dots = (
-                shift + np.interp(t["parameter"], _TICKS, range(len(_TICKS))) for t in (line, dots)
-            )
-            drawn |= {"elinewidth": 2, "capsize": 4, "label": f"{look.label}, {look.symbol}"}
-            if len(line):
-                ax.errorbar(x, line["mean"], yerr=reach, **drawn)
-            ax.scatter(of_dots, dots["return"], **_DOTS)
-        for shannon in lines[lines["objective"] == "shannon"].itertuples():
+            drawn = {"color": style.objective_color(objective), "marker": look.marker}
+            drawn |= {"markersize": 9, "linewidth": 3, "elinewidth": 2, "capsize": 4}
+            drawn |= {"label": f"{look.label}, {look.symbol}"} if len(line) else {}
+            ax.errorbar(line["x"] + shift, line["mean"], yerr=reach, **drawn)
+        for shannon in rows[rows["objective"] == "shannon"].head(1).itertuples():
             ax.axhline(shannon.mean, color="black", linestyle="-.", linewidth=2, label="SE")
             ax.axhspan(shannon.low, shannon.high, color="0.5", alpha=0.15, linewidth=0)
         ax.set_xticks(range(len(_TICKS)), [f"{tick:g}" for tick in _TICKS])
 
-    return _grid(table, draw, width=14, xlabel="α or q")
+    return _grid(table, draw, xlabel="α or q")
 
 
-def spreads(table: pd.DataFrame) -> Axes:
-    """Plot the sd between datasets of one recipe and between learner seeds: `study.spreads`."""
-    tasks = list(table["task"].unique())[::-1]
-    _, ax = plt.subplots(figsize=(9, 1.1 * len(tasks) + 2))
-    marks = {"datasets": (0.15, "o", style.ACCENT), "seeds": (-0.15, "s", "0.35")}
-    for row in table.itertuples():
-        shift, marker, color = marks[row.source]
-        y, label = tasks.index(row.task) + shift, f"between {row.source}"
-        _interval(ax, y, row.sd, row, color=color, marker=marker, label=label)
-    ax.set_yticks(range(len(tasks)), [_title(task) for task in tasks])
-    ax.set(xlabel="standard deviation of returns", xlim=(0, None), ylim=(-0.6, len(tasks) - 0.4))
-    ax.grid(axis="x")
-    return style.legend(ax)
-
-
-def _interval(ax: Axes, y: float, value: float, row: Any, **look: Any) -> None:
-    """Plot a value with its interval from `row.low` to `row.high`."""
-    ax.plot([row.low, row.high], [y, y], linewidth=3, color=look["color"])
-    ax.plot(value, y, markersize=11, linestyle="none", **look)
+def spreads(table: pd.DataFrame) -> np.ndarray:
+    """Plot the sd between datasets of one recipe, orange, and between seeds: `study.spreads`."""
+    return _forest(table, "source", "sd", table["source"] == "datasets", "sd of returns")
 
 
 def advantages(table: pd.DataFrame) -> np.ndarray:
-    """Plot how far a best recipe is ahead of another, one panel per task; orange leaves zero out.
+    """Plot how far a best recipe is ahead of another; orange leaves zero out.
 
-    `table` has rows of `study.study`: `task`, `sides`, `value`, `low`, `high`. Return the Axes.
+    `table` has rows of `study.study`: `task`, `sides`, `value`, `low`, `high`.
     """
-    tasks, names = table["task"].unique(), list(table["sides"].unique())[::-1]
+    accent = (table["low"] > 0) | (table["high"] < 0)
+    return _forest(table, "sides", "value", accent, "difference of returns")
+
+
+def _forest(table: pd.DataFrame, y: str, x: str, accent: pd.Series, xlabel: str) -> np.ndarray:
+    """Plot values with their intervals, one panel per task, an empty one for none."""
+    names, tasks = list(table[y].unique())[::-1], table["task"].unique()
     count, size = max(1, len(tasks)), (4.2 * len(tasks) + 2, 0.55 * len(names) + 2)
     _, axes = plt.subplots(1, count, sharey=True, squeeze=False, figsize=size)
-    for ax, task in zip(axes[0], tasks, strict=False):  # without tasks an empty panel
-        for row in table[table["task"] == task].itertuples():
-            color = style.ACCENT if row.low > 0 or row.high < 0 else "0.35"
-            _interval(ax, names.index(row.sides), row.value, row, color=color, marker="o")
+    for ax, task in zip(axes[0], tasks, strict=False):
+        for index, row in table[table["task"] == task].iterrows():
+            color = style.ACCENT if accent[index] else "0.35"
+            place = names.index(row[y])
+            ax.plot([row["low"], row["high"]], [place, place], linewidth=3, color=color)
+            ax.plot(row[x], place, "o", markersize=11, color=color)
         ax.axvline(0, color="black", linewidth=1.5)
-        ax.set(title=_title(task), xlabel="difference of returns")
+        ax.set(title=_title(task), xlabel=xlabel)
         ax.grid(axis="x")
     axes[0, 0].set(yticks=range(len(names)), yticklabels=names, ylim=(-0.6, len(names) - 0.4))
     return axes[0]
@@ -182,11 +173,8 @@ def coverage_returns(table: pd.DataFrame, baselines: pd.DataFrame) -> np.ndarray
     table = table.rename(columns={"value": "return", "measure": "algorithm"})
     look = style.of(table, lines=True) | {"s": 130, "edgecolor": "black"}
     del look["dashes"]
-
-    def draw(ax: Axes, rows: pd.DataFrame) -> None:
-        sns.scatterplot(rows, x="other", y="return", ax=ax, **look)
-
-    axes = _grid(pd.concat([table, baselines]), draw, width=14, xlabel="coverage")
+    draw = partial(sns.scatterplot, x="other", y="return", **look)
+    axes = _grid(pd.concat([table, baselines]), draw, xlabel="coverage")
     return style.legend(axes, ncols=2)
 
 
@@ -195,7 +183,7 @@ def labels(table: pd.DataFrame) -> Axes:
 
     `table` comes from `datasets.task_returns`.
     """
-    table, look = _labelled(table)
+    table, _, look = _labelled(table)
     _, ax = plt.subplots(figsize=(9, 5))
     sns.stripplot(table, x="task", y="return", ax=ax, dodge=True, size=5, alpha=0.7, **look)
     ax.set(xlabel="", ylabel="return of an episode", ylim=(0, None))
@@ -216,10 +204,10 @@ def improvement(matrix: pd.DataFrame) -> Axes:
 def table_1(rows: pd.DataFrame) -> Styler:
     """Return `results.table_1` as the paper prints it, objectives across, the highest bold."""
     numbers = ["best over everything", "mean of finals", "best mean", "policies"]
-    order = [name for name in style.LOOKS if name in rows["objective"].unique()]
-    wide = rows.pivot(index="task", columns="objective", values=numbers)
-    wide = wide.loc[rows["task"].unique(), [(n, name) for n in numbers for name in order]]
-    wide = wide.rename(columns=lambda name: style.LOOKS[name].label, level=1)
+    labels = {name: look.label for name, look in style.LOOKS.items()}
+    wide = rows.assign(objective=rows["objective"].map(labels))
+    wide = wide.pivot(index="task", columns="objective", values=numbers)
+    wide = wide.reindex(rows["task"].unique()).reindex(columns=labels.values(), level=1)
     styled = wide.style.format("{:.0f}", na_rep="")
     for name in numbers[:3]:
         styled = styled.highlight_max(axis=1, subset=[name], props="font-weight: bold")

@@ -96,12 +96,12 @@ def of(table: pd.DataFrame, hue: str = "recipe", *, lines: bool = False) -> dict
 def labelled(table: pd.DataFrame) -> pd.DataFrame:
     """Return one row per dataset, in the order of legends, with a unique `label` as index, too.
 
-    It is the recipe, also the name if several share it; without an objective the name alone.
+    It is the `recipe`, also the name if several share it; without an objective the name alone.
     """
     rows = table.drop_duplicates("dataset")
-    label = recipes(rows)
-    label = label.mask(label.duplicated(keep=False), label + " (" + rows["dataset"] + ")")
-    rows = rows.assign(label=label.where(rows["objective"].notna(), rows["dataset"]))
+    recipe = recipes(rows).where(rows["objective"].notna(), rows["dataset"])
+    label = recipe.mask(recipe.duplicated(keep=False), recipe + " (" + rows["dataset"] + ")")
+    rows = rows.assign(recipe=recipe, label=label)
     return rows.set_index("label", drop=False).loc[of(rows, "label")["hue_order"]]
 
 

@@ -18,7 +18,7 @@ from scipy import stats
 
 from belib import results, statistics
 from belib.figures import style
-from belib.gather import MEASURES, VOLUMETRIC, Tables
+from belib.gather import MEASURES, Tables
 from belib.statistics import Interval, Means, Noise
 from belib.study.claims import CLAIMS, SIDES, TABLE_1, TEXTS, Claim
 
@@ -157,7 +157,7 @@ def study(
     units: pd.DataFrame,
     learner: str,
     *,
-    coverage: str = VOLUMETRIC,
+    coverage: str = MEASURES[0],
     claims: Sequence[Claim] = CLAIMS,
 ) -> pd.DataFrame:
     """Test claims on a learner's returns and a measure of coverage, one of `MEASURES`.

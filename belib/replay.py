@@ -80,10 +80,12 @@ class Replay:
     def add(self, source: int, *columns: np.ndarray, first: bool) -> None:
         """Append consecutive rows of one episode; `first` says that they begin it.
 
-        `columns` are obs, action, reward and discount, (rows, ...), or (...) for one row.
+        `columns` are obs, action, reward and discount, (rows, ...), or (...) for one row. A first
+        row replaces an episode of one row, which no restored memory has.
         """
         block = np.concatenate([np.atleast_2d(part).astype(np.float32) for part in columns], -1)
         if first:
+            self._written[source] -= self._length[source] == 1
             self._length[source] = 0
         for begin in range(0, len(block), self.capacity):
             self._append(source, block[begin : begin + self.capacity])

@@ -91,12 +91,14 @@ def members(configs: Config | Sequence[Config]) -> list[Any]:
     return configs
 
 
-def check_folders(folders: Sequence[Path], configs: Sequence[Config]) -> None:
+def check_folders(folders: list[Path], configs: Sequence[Config]) -> None:
     """Raise ValueError, with the fields that differ, for folders made with other configurations.
 
     `num_steps` may differ: a larger one continues the run. `precision: auto` continues a run in the
-    precision that it began with.
+    precision that it began with. Raise ValueError, too, for two members with the same folder.
     """
+    if twice := [folder for folder in folders if folders.count(folder) > 1]:
+        raise ValueError(f"members must have different folders, got {twice[0]} twice")
     for folder, config in zip(folders, configs, strict=True):
         if not (folder / CONFIG).exists():
             continue

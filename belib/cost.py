@@ -8,6 +8,7 @@ import functools
 import math
 import os
 import time
+import timeit
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -16,16 +17,13 @@ import numpy as np
 import torch
 
 from belib import envs, machine, runs
-from belib.agents import AGENTS, APT, agent_of
-from belib.config import OfflineConfig, PretrainConfig
+from belib.agents import APT, SMM, agent_of
+from belib.config import OfflineConfig
 from belib.engine import Engine
 from belib.offline import LEARNERS
 from belib.replay import Replay
-from belib.rewards import OBJECTIVES
 from belib.streams import Streams
 from belib.training.collection import lockstep
-
-Call = runs.Config | Sequence[runs.Config]
 
 _TIMED = 2**18  # members x batch x hidden units of a timed update, at least one member
 _PROCESS, _ENVIRONMENT = 0.7e9, 13e6  # bytes of a process with its imports, and of an environment
@@ -43,67 +41,60 @@ class Cost(NamedTuple):
         return f"about {self.minutes / length:.1f} {unit}, {self.memory_gb:.1f} GB"
 
 
-def estimate(*calls: Call, dataset_steps: int = 500_000) -> Cost:
+def estimate(*calls: runs.Config | Sequence[runs.Config], dataset_steps: int = 500_000) -> Cost:
     """Return the cost of calls of `pretrain` or `train_offline`, mostly within a factor of 1.5.
 
-    Args:
-        calls: configs of a call; several calls run side by side, as in `train_groups`.
-        dataset_steps: size of the dataset for offline learning.
-
-    Raise ValueError for configs that cannot be members of one call.
+    Several calls run side by side, as in `train_groups`, offline learning on `dataset_steps`
+    transitions. Raise ValueError for configs that cannot be members of one call.
     """
     groups = [group for configs in calls for group in lockstep(runs.members(configs))]
     processes = 1 if torch.cuda.is_available() else min(len(calls), os.cpu_count() or 1)
     with machine.threads(max(1, torch.get_num_threads() // processes)):
-        costs = [_cost(group, dataset_steps) for group in groups]
-    minutes, memory, disk = np.transpose(costs).tolist()
-    longest = max(*minutes, sum(minutes) / processes)
-    return Cost(longest, sum(sorted(memory)[-processes:]), sum(disk))
+        minutes, memory, disk = np.transpose([_cost(group, dataset_steps) for group in groups])
+    longest = max(minutes.max(), minutes.sum() / processes)
+    return Cost(float(longest), float(np.sort(memory)[-processes:].sum()), float(disk.sum()))
 
 
-def _cost(configs: Sequence[runs.Config], dataset_steps: int) -> Cost:
+def _cost(configs: Sequence[Any], dataset_steps: int) -> Cost:
     """Return the cost of members that run in lockstep."""
-    config, members, steps, samples = configs[0], len(configs), configs[0].num_steps, 1
+    config, members, steps = configs[0], len(configs), configs[0].num_steps
+    few = min(members, max(1, _TIMED // (config.batch_size * config.hidden_dim)))
+    offline = isinstance(config, OfflineConfig)
     same: dict[str, Any] = {"seed": 0, "num_steps": 1}  # what costs the same is timed once
-    if isinstance(config, OfflineConfig):
+    if offline:
         same |= {"dataset": "", "task": "", "eval_every": 1}
-        samples = 3 * config.num_action_samples if config.algorithm == "cql" else 1
     elif agent_of(config.objective) is APT:
         same |= {"objective": "shannon", "alpha": 0.5, "q": 0.5}
-    few = min(members, max(1, _TIMED // (config.batch_size * config.hidden_dim)))
     with runs.fitting_threads(configs):
-        timed = _timed(replace(config, **same), few, torch.get_num_threads())
-    play, *learner = timed
+        play, *learner = _timed(replace(config, **same), few, torch.get_num_threads())
     update, act, parameters = (value * (members / few) ** 0.95 for value in learner)
     sizes = envs.domain_sizes(config.domain)
     row = 4 * (sizes["observation"] + sizes["action"] + 2)
-    disk = memory = 16 * parameters  # with their gradients and two moments, 4 bytes each
-    memory += 48 * members * config.batch_size * config.hidden_dim * samples  # 12 activations
-    if isinstance(config, OfflineConfig):
+    disk = 16 * parameters  # with their gradients and two moments, 4 bytes each
+    activations = 48 * members * config.batch_size * config.hidden_dim  # 12 layers
+    if offline:
+        activations *= 3 * config.num_action_samples if config.algorithm == "cql" else 1
         environments, rows = members * config.eval_episodes, dataset_steps
         acts = 1000 * math.ceil(steps / config.eval_every)
         seconds = steps * update + acts * (act + environments * play)
     else:
         environments, rows = members, members * min(config.replay_capacity, steps)
-        disk += (
-            members * steps * (row + 8 * (sizes["physics"] + len(envs.domain_tasks(config.domain))))
-        )
+        labels = 8 * (sizes["physics"] + len(envs.domain_tasks(config.domain)))
+        disk += members * steps * (row + labels)
         acts = max(0, steps - config.random_steps)
         seconds = acts * (act + update / config.update_every) + steps * members * play
-    memory += _PROCESS + environments * _ENVIRONMENT + rows * (row + 8)
-    return Cost(seconds / 60, memory / 1e9, disk / 1e9)
+    memory = _PROCESS + 16 * parameters + activations + environments * _ENVIRONMENT
+    return Cost(seconds / 60, (memory + rows * (row + 8)) / 1e9, disk / 1e9)
 
 
 @functools.cache
-def _timed(config: runs.Config, members: int, threads: int) -> tuple[float, float, float, int]:
+def _timed(config: Any, members: int, threads: int) -> tuple[float, float, float, int]:
     """Time a step of an environment, updates and actions of equal members; count parameters."""
-    env, rewards = (
-        envs.Environment(envs.primal_task(config.domain), 0),
-        envs.TaskRewards(config.domain),
-    )
+    env = envs.Environment(envs.primal_task(config.domain), 0)
+    rewards = envs.TaskRewards(config.domain)
     env.reset()
     play = _seconds(lambda: rewards(env.step(np.zeros(env.action_dim)) and env.physics), 100)
-    if isinstance(config, PretrainConfig) and agent_of(config.objective) is None:
+    if getattr(config, "objective", "") == "random":
         return play, 0.0, 0.0, 0
     engine = practice([config] * members)
     obs = torch.zeros(members, getattr(config, "eval_episodes", 1), engine.replay.obs_dim)
@@ -112,35 +103,24 @@ def _timed(config: runs.Config, members: int, threads: int) -> tuple[float, floa
     return play, _seconds(engine.step, 5), act, parameters
 
 
-def practice(
-    configs: Sequence[runs.Config], rows: int = 1000, device: torch.device | None = None
-) -> Engine:
+def practice(configs: Sequence[Any], rows: int = 1000, device: Any = None) -> Engine:
     """Return an engine that updates the members of a run from random transitions."""
     config, members, sizes = configs[0], len(configs), envs.domain_sizes(configs[0].domain)
-    if isinstance(config, OfflineConfig):
-        agent, skills, n_step = LEARNERS[config.algorithm], 0, 1
-    else:
-        agent, n_step = AGENTS[OBJECTIVES[config.objective].agent or ""], config.n_step
-        skills = config.skill_dim if config.objective == "smm" else 0
-    dims, draws = (
-        (sizes["observation"] + skills, sizes["action"]),
-        Streams(range(members), "replay"),
-    )
+    offline = isinstance(config, OfflineConfig)
+    agent: Any = LEARNERS[config.algorithm] if offline else agent_of(config.objective)
+    skills, n_step = config.skill_dim if agent is SMM else 0, 1 if offline else config.n_step
+    dims = (sizes["observation"] + skills, sizes["action"])
     replay = Replay(members, rows, *dims, n_step=n_step, discount=config.discount)
     for member in range(members):
         random = np.random.default_rng(member)
         columns = [random.uniform(-1, 1, (rows, size)) for size in (*dims, 1)]
         replay.add(member, *columns, np.ones((rows, 1)), first=True)
+    draws = Streams(range(members), "replay")
     return Engine(agent(*dims, configs), replay, config.batch_size, draws, device)
 
 
 def _seconds(call: Callable[[], object], calls: int) -> float:
     """Return the median CPU time of a call, which other processes hardly change."""
-    times = []
-    for _ in range(calls):
-        begin = time.thread_time()
-        call()
-        if torch.cuda.is_available():
-            torch.cuda.synchronize()
-        times.append(time.thread_time() - begin)
+    wait = torch.cuda.synchronize if torch.cuda.is_available() else int
+    times = timeit.repeat(lambda: (call(), wait()), timer=time.thread_time, number=1, repeat=calls)
     return float(np.median(times))

@@ -20,10 +20,9 @@ _remembered_key = functools.lru_cache(maxsize=1024)(_CONVERT_KEY)
 def _of_number(x, bounds=(0.0, 0.0), margin=0.0, sigmoid="gaussian", value_at_margin=0.1):
     """Return dm_control's `tolerance` of a number, without arrays."""
     lower, upper = bounds
-    if lower <= x <= upper:
-        return np.float64(1.0)
-    if margin == 0:
-        return np.float64(0.0)
+    inside = lower <= x <= upper
+    if inside or margin == 0:
+        return np.float64(inside)
     distance = (lower - x if x < lower else x - upper) / margin
     return np.float64(dm_rewards._sigmoids(distance, value_at_margin, sigmoid))
 

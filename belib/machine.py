@@ -6,6 +6,7 @@ import platform
 import re
 import sys
 import time
+import timeit
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,9 +30,8 @@ def processor() -> str:
 def products(precision: str, where: torch.device | str = "cpu") -> Iterator[None]:
     """Compute matrix products on the device `where` in `float32`, `tf32` or `bfloat16`.
 
-    `tf32` rounds factors to 10 binary digits on a GPU and is float32 on a CPU, so that a CPU can
-    continue a run. Parameters, gradients and optimisers stay in float32. torch's settings are
-    restored at the end.
+    `tf32` rounds factors to 10 binary digits on a GPU and is float32 on a CPU. Parameters,
+    gradients and optimisers stay in float32. torch's settings are restored at the end.
     """
     kind, before = torch.device(where).type, torch.get_float32_matmul_precision()
     on_gpu = "high" if precision == "tf32" else "highest"
@@ -49,8 +49,7 @@ def products(precision: str, where: torch.device | str = "cpu") -> Iterator[None
 def fastest_float32() -> str:
     """Return torch's setting `medium` if products then keep single precision, else `highest`.
 
-    `medium` uses oneDNN, which is twice as fast as MKL on some machines, but rounds factors to
-    bfloat16 on machines with AMX. So the error of a product is measured.
+    `medium` is twice as fast on some machines, but rounds factors to bfloat16 on those with AMX.
     """
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("medium")
@@ -61,10 +60,10 @@ def fastest_float32() -> str:
 
 @functools.cache
 def fastest_precision() -> str:
-    """Return the precision for `precision: auto`. It is measured once, in about 50 ms.
+    """Return the precision for `precision: auto`, measured once, in about 50 ms.
 
-    This is `bfloat16` on GPUs that have it, and on CPUs where its products, conversions included,
-    are 1.3 times as fast as float32's and right to 8 binary digits; else `float32`.
+    It is `bfloat16` on GPUs that have it, and on CPUs where its products are 1.3 times as fast as
+    float32's and right to 8 binary digits; else `float32`.
     """
     if device().type == "cuda":
         pays = torch.cuda.is_bf16_supported(including_emulation=False)
@@ -77,13 +76,9 @@ def fastest_precision() -> str:
 
 def _seconds_of_a_product(precision: str) -> float:
     """Return the shortest of ten CPU times of one thread, which other processes do not change."""
-    factor, times = torch.ones(4, 256, 256), []
+    one, clock = torch.ones(4, 256, 256), time.thread_time
     with threads(1), products(precision):
-        for _ in range(10):
-            start = time.thread_time()
-            torch.matmul(factor, factor)
-            times.append(time.thread_time() - start)
-    return min(times)
+        return min(timeit.repeat(lambda: one @ one, timer=clock, number=1, repeat=10))
 
 
 def _error_of_a_product() -> float:
@@ -106,10 +101,9 @@ def threads(number: int) -> Iterator[None]:
 
 @functools.cache
 def keep_freed_memory() -> None:
-    """Reuse the memory of freed arrays below 256 MB, up to 1 GB, instead of returning it to Linux.
+    """Reuse the memory of freed arrays below 256 MB, up to 1 GB, on Linux with glibc.
 
-    Otherwise Linux zeroes new pages for the temporary arrays of every step, which takes longer than
-    the computation. Without glibc's `mallopt` nothing changes.
+    Otherwise new pages are zeroed at every step, which takes longer than the computation.
     """
     libc = ctypes.CDLL(None) if sys.platform == "linux" else None
     if hasattr(libc, "mallopt"):

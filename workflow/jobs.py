@@ -59,9 +59,8 @@ def training_jobs(
 ) -> list[Job]:
     """Return the jobs of a grid file's entries; `collecting` and `learning` have the sizes.
 
-    A job collects up to `together` datasets of one line in lockstep. Another learns from one
-    dataset with one learner, for the tasks and seeds of all entries. One more per domain evaluates
-    the baselines.
+    A job collects up to `together` datasets of one line in lockstep, or learns from one dataset
+    with one learner, for the tasks and seeds of all entries, or evaluates a domain's baselines.
     """
     check_type("together", together, int, "at least 1")
     makers: dict[tuple[str, str], str] = {}  # the job of each dataset
@@ -95,9 +94,7 @@ def training_jobs(
                 for config in (replace(config, dataset=name) for name in matches):
                     name = f"offline/{config.domain}/{config.dataset}/{config.variant}"
                     if groups.setdefault(name, {}).setdefault(key, config) != config:
-                        raise ValueError(
-                            f"{name}, {config.task}, seed {config.seed} is there twice"
-                        )
+                        raise ValueError(f"{name}, {key[0]}, seed {key[1]} is there twice")
                 same = {"domain": config.domain, "task": config.task, "seed": config.seed}
                 baseline = replace(learning, dataset="none", **same)
                 groups.setdefault(f"baselines/{config.domain}", {})[key] = baseline

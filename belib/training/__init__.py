@@ -1,8 +1,7 @@
 """The stages: `pretrain` collects datasets, `train_offline` learns policies from them.
 
-Members of one call are trained in lockstep, on a GPU if torch finds one. A run that is killed and
-called again gives the same bytes (on a CPU, with the same number of threads). Calling a finished
-run does nothing.
+Members are trained in lockstep, on a GPU if torch finds one. A run that is killed and called again
+gives the same bytes (on a CPU, with as many threads). Calling a finished run does nothing.
 """
 
 import multiprocessing
@@ -37,9 +36,9 @@ def pretrain(
 ) -> list[Path]:
     """Collect a dataset for each config; return their folders.
 
-    Members with agents of the same class (behavioral, renyi and shannon; otherwise one objective)
-    are trained in lockstep, one group after another. The policy of the objective `task`, the
-    online reference, is evaluated at the end: see `results.online`.
+    Members with agents of one class (behavioral, renyi and shannon; otherwise one objective) are
+    trained in lockstep, one group after another. The objective `task` is the online reference,
+    whose policy is evaluated at the end: see `results.online`.
 
     Args:
         configs: one config, or several that differ only in objective, alpha, q, task and seed.
@@ -51,8 +50,7 @@ def pretrain(
     run, for an unknown domain or task, and for a dataset made with another config. Raise OSError
     for folders that are not writable, and `runs.InUseError` for those that another process uses.
     """
-    options = {"checkpoint_minutes": checkpoint_minutes, "progress": progress}
-    return _run(configs, runs_dir, Collection, **options)
+    return _run(configs, runs_dir, Collection, checkpoint_minutes, progress)
 
 
 def train_offline(
@@ -76,9 +74,8 @@ def train_offline(
     def learning(configs: list[OfflineConfig], folders: list[Path]) -> Learning:
         return Learning(configs, folders, datasets.load(configs[0].source(runs_dir)))
 
-    options = {"checkpoint_minutes": checkpoint_minutes, "progress": progress}
-    folders = _run(configs, runs_dir, learning, **options)
-    return results.read(*(folder / "results.csv" for folder in dict.fromkeys(folders)))
+    folders = _run(configs, runs_dir, learning, checkpoint_minutes, progress)
+    return results.read(*(folder / "results.csv" for folder in folders))
 
 
 def is_finished(config: PretrainConfig | OfflineConfig, folder: Path) -> bool:
@@ -94,12 +91,12 @@ def _run(
     configs: Any,
     runs_dir: str | Path,
     make: Callable[[list[Any], list[Path]], runs.Work],
-    **options: Any,
+    checkpoint_minutes: float,
+    progress: bool,
 ) -> list[Path]:
     """Run the members that are not finished, one lockstep group after another; return all folders.
 
-    All members of an interrupted run continue together, also the finished members of a run that
-    was killed while it wrote its last tables.
+    All members of a killed run continue together, also those that wrote their last tables.
     """
     configs = runs.members(configs)
     check_tasks(configs)
@@ -108,13 +105,13 @@ def _run(
     for group in lockstep(configs):
         members = {config.folder(runs_dir): config for config in group}
         left = [folder for folder, config in members.items() if not is_finished(config, folder)]
-        checkpoint = runs.checkpoint_in(left[0]) if left else None
-        names = {folder.name for folder in left} | set(checkpoint["members"] if checkpoint else [])
-        left = [folder for folder in members if folder.name in names]
+        if left and (checkpoint := runs.checkpoint_in(left[0])):
+            left = [f for f in members if f in left or f.name in checkpoint["members"]]
         if done := [folder.name for folder in members if folder not in left]:
             print(f"{len(done)} members finished already: {', '.join(done)}")
         if left:
-            runs.advance(make([members[folder] for folder in left], left), **options)
+            work = make([members[folder] for folder in left], left)
+            runs.advance(work, checkpoint_minutes=checkpoint_minutes, progress=progress)
     return folders
 
 
@@ -126,9 +123,8 @@ def random_like(
     Raise ValueError for unequal sizes, also if a random dataset of another size exists already.
     """
     config = data[0].config() or PretrainConfig.at_scale(scale, domain=data[0].domain)
-    changes = {"objective": "random", "task": "", "num_steps": data[0].steps}
-    (folder,) = pretrain(replace(config, **changes), runs_dir=runs_dir)
-    random = datasets.load(folder)
+    config = replace(config, objective="random", task="", num_steps=data[0].steps)
+    random = datasets.load(*pretrain(config, runs_dir=runs_dir))
     sizes = {dataset.name: dataset.steps for dataset in (*data, random)}
     if len(set(sizes.values())) > 1:
         raise ValueError(f"datasets compared must have equal sizes, got {sizes}")
@@ -140,10 +136,9 @@ def train_groups(
 ) -> pd.DataFrame:
     """Call `train_offline` for groups of members in parallel processes; return all results.
 
-    On a GPU the groups run one after another. Groups may differ in dataset, algorithm and sizes,
-    in which members of one group cannot.
+    On a GPU one follows another. Groups may differ in dataset, algorithm and sizes.
     """
-    # workers do not have the objectives and domains that this process registered
+    # other processes do not have what this one registered
     alone = OBJECTIVES.maps[0] or envs.DOMAINS.maps[0] or machine.device().type == "cuda"
     processes = 1 if alone else min(len(groups), os.cpu_count() or 1)
     context = multiprocessing.get_context("spawn")

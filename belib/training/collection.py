@@ -24,10 +24,7 @@ Arrays = dict[str, np.ndarray]
 
 
 def lockstep(configs: Sequence[runs.Config]) -> list[list[Any]]:
-    """Return the groups of a call's members that train together.
-
-    Collecting members of a group have agents of one class, and all or none of them learn a task.
-    """
+    """Return the groups that train together: agents of one class, with tasks or without."""
     groups: dict[Any, list[runs.Config]] = {}
     for config in configs:
         collects = isinstance(config, PretrainConfig)
@@ -39,9 +36,7 @@ def lockstep(configs: Sequence[runs.Config]) -> list[list[Any]]:
 class Collection(runs.Work):
     """M members in lockstep; `advance` is one environment step of every member.
 
-    Args:
-        configs: one per member, equal in all but `PretrainConfig.MEMBER_FIELDS`.
-        folders: the members' dataset folders.
+    `configs` are equal in all but `PretrainConfig.MEMBER_FIELDS`; `folders` are the datasets'.
     """
 
     SAVED = ("step", "learner", "engine", "exploration", "skill_draws", "skills", "physics_errors")
@@ -57,33 +52,28 @@ class Collection(runs.Work):
         sizes = (self.envs[0].obs_dim + self.skill_dim, self.envs[0].action_dim)
         self.exploration, self.skill_draws = Streams(seeds, "exploration"), Streams(seeds, "skill")
         capacity = min(config.replay_capacity, 2 * config.num_steps + 2)  # with the rows of resets
-        self.replay = Replay(
-            len(configs), capacity, *sizes, n_step=config.n_step, discount=config.discount
-        )
+        options = {"n_step": config.n_step, "discount": config.discount}
+        self.replay = Replay(len(configs), capacity, *sizes, **options)
         self.learner, self.engine = None, None
         if agent:
             self.learner = agent(*sizes, configs)
-            draws = Streams(seeds, "replay")
-            self.engine = Engine(self.learner, self.replay, config.batch_size, draws)
+            replay = self.replay, config.batch_size, Streams(seeds, "replay")
+            self.engine = Engine(self.learner, *replay)
         self.task_rewards = TaskRewards(config.domain)
         self.paid_tasks = [config.task or task for config in configs]
+        # rows of the present episodes: obs, action, reward, discount, physics, all rewards
         self.rows: list[list[tuple[np.ndarray, ...]]] = [[] for _ in configs]
-        """Rows of the present episodes: obs, action, reward, discount, physics, all rewards."""
         self.skills = torch.zeros(len(configs), self.skill_dim)
-        self.step = 0
-        self.physics_errors = [0] * len(configs)
+        self.step, self.physics_errors = 0, [0] * len(configs)
+        # for every member, one row per episode: returns, and mean metrics of its updates
         self.history: list[list[dict[str, float]]] = [[] for _ in configs]
-        """For every member, one row per episode: returns, and mean metrics of its updates."""
-        self.obs = [np.zeros(sizes[0], np.float32) for _ in configs]
-        """The next observation (obs_dim + skill_dim,) of every member's agent."""
         for member in range(len(configs)):
             self._reset(member)
 
     def advance(self) -> None:
         """Choose actions, update the agent if it is due, step the environments, record.
 
-        On a GPU the update runs while the environments step, until the next action is computed.
-        Environments step one after another: on a CPU, eight of them take 2 % of the time.
+        On a GPU the update runs while the environments step, one after another.
         """
         config, actions = self.config, self._actions()
         learning = self.step >= config.random_steps and self.step % config.update_every == 0
@@ -97,7 +87,8 @@ class Collection(runs.Work):
         """Return actions (M, action_dim): uniform for `random_steps`, then the agent's."""
         if self.learner is None or self.step < self.config.random_steps:
             return self.exploration.uniform(self.envs[0].action_dim).numpy()
-        obs = torch.from_numpy(np.array(self.obs))[:, None]
+        obs = torch.from_numpy(np.array([rows[-1][0] for rows in self.rows]))
+        obs = torch.cat([obs, self.skills], -1)[:, None]
         return self.learner.act(obs, explore=True)[:, 0].numpy()
 
     def _step(self, member: int, action: np.ndarray) -> None:
@@ -124,26 +115,21 @@ class Collection(runs.Work):
             skill = torch.randint(self.skill_dim, (), generator=generator)
             self.skills[member] = torch.eye(self.skill_dim)[skill]
         self.rows[member] = []
-        no_action = np.zeros(self.envs[member].action_dim, np.float32)
-        self._record(member, no_action, step, np.zeros(len(self.task_rewards.tasks)))
+        action = np.zeros(self.envs[member].action_dim, np.float32)
+        self._record(member, action, step, np.zeros(len(self.task_rewards.tasks)))
 
     def _record(self, member: int, action: np.ndarray, step: TimeStep, rewards: np.ndarray) -> None:
-        """Append a row to the episode; at a reset, action and rewards are zeros.
+        """Append a row to the episode, and with the convention `corrected` to the replay memory.
 
-        The convention `corrected` adds it to the replay memory now; `urlb` adds finished episodes.
+        The convention `urlb` replays finished episodes. At a reset, action and rewards are zeros.
         """
         reward, discount = np.array([step.reward]), np.array([step.discount])
         self.rows[member].append((step.obs, action, reward, discount, step.physics, rewards))
-        self._see(member)
         if self.config.convention == "corrected":
+            obs = np.concatenate([step.obs, self.skills[member].numpy()])
             paid = rewards[[self.task_rewards.tasks.index(self.paid_tasks[member])]]
             first = len(self.rows[member]) == 1
-            self.replay.add(member, self.obs[member], action, paid, discount, first=first)
-
-    def _see(self, member: int) -> None:
-        """Set the next observation of a member's agent, with its skill if it has one."""
-        obs = self.rows[member][-1][0]
-        self.obs[member] = np.concatenate([obs, self.skills[member].numpy()])
+            self.replay.add(member, obs, action, paid, discount, first=first)
 
     def _write_episode(self, member: int) -> None:
         """Write the finished episode to disk; append its returns and metrics to the history."""
@@ -152,8 +138,8 @@ class Collection(runs.Work):
         datasets.write_episode(self.folders[member], number, episode, rewards)
         if self.config.convention == "urlb":
             self._replay(member, episode, rewards[self.paid_tasks[member]])
-        row: dict[str, float] = {"step": self.step, "episode": number}
-        row |= {f"return_{task}": float(values.sum()) for task, values in rewards.items()}
+        returns = {f"return_{task}": float(values.sum()) for task, values in rewards.items()}
+        row = {"step": self.step, "episode": number, **returns}
         row |= self.engine.take_means(member) if self.engine else {}
         self.history[member].append({**row, "physics_errors": self.physics_errors[member]})
         self.physics_errors[member] = 0
@@ -168,13 +154,10 @@ class Collection(runs.Work):
         return episode, dict(zip(self.task_rewards.tasks, rewards.T, strict=True))
 
     def _replay(self, member: int, episode: Arrays, reward: np.ndarray) -> None:
-        """Add an episode to the replay memory, with the rewards (rows,) of the task.
-
-        `urlb` replaces a terminal discount of 0 by 1: see `belib.agents.ddpg`.
-        """
+        """Add an episode to the replay memory, with the rewards (rows,) of the task."""
         skill = episode.get("z", np.empty((len(reward), 0), np.float32))
         obs, discount = np.concatenate([episode["observation"], skill], -1), episode["discount"]
-        if self.config.convention == "urlb":
+        if self.config.convention == "urlb":  # without terminals: see `belib.agents.ddpg`
             discount = np.where(discount == 0, 1, discount)
         self.replay.add(member, obs, episode["action"], reward.reshape(-1, 1), discount, first=True)
 
@@ -187,11 +170,10 @@ class Collection(runs.Work):
         """Evaluate policies that learnt a task; write cards, last that beside the checkpoint."""
         if self.learner and self.config.task:
             names = ("domain", "dataset", "task", "seed", "scale")
-            same = [{name: getattr(config, name) for name in names} for config in self.configs]
-            evaluator = Evaluator([OfflineConfig(**values) for values in same])
+            same = [OfflineConfig(**{n: getattr(c, n) for n in names}) for c in self.configs]
             changes = {"algorithm": "ddpg", "precision": self.learner.precision}
             policy = partial(self.learner.act, explore=False)
-            rows = evaluator(policy, self.step, self.configs, **changes)
+            rows = Evaluator(same)(policy, self.step, self.configs, **changes)
             for folder, row in zip(self.folders, rows, strict=True):
                 results.write(folder / results.ONLINE, pd.DataFrame([row]))
         for folder, rows in reversed(list(zip(self.folders, self.history, strict=True))):
@@ -213,9 +195,8 @@ class Collection(runs.Work):
             env.restore(state["envs"][member])
             columns = (column.numpy() for column in state["rows"][member])
             self.rows[member] = list(zip(*columns, strict=True))
-            self._see(member)
-            count, task = len(self.history[member]), self.paid_tasks[member]
-            if count:
+            task = self.paid_tasks[member]
+            if count := len(self.history[member]):
                 dataset = datasets.load(self.folders[member])
                 dataset = replace(dataset, files=dataset.files[:count])
                 paid = datasets.task_rewards(dataset, [task])

@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,16 +21,9 @@ from belib.streams import Streams, derive_seed
 Policy = Callable[[Tensor], Tensor]
 """Maps observations (M, E, obs_dim) to actions (M, E, action_dim) in [-1, 1]."""
 
-# A Quadruped that starts within 60 degrees of upright lands on its feet, and gets a return of about
-# 500 without moving; otherwise about 5. This is the cosine of 60 degrees.
-_UPRIGHT = 0.5
-
 
 class Evaluator:
-    """Episode returns of M policies over E episodes, stepped in lockstep.
-
-    Args:
-        configs: one per policy, with its task, seed and `eval_episodes`, which are the same.
+    """Episode returns of M policies, one per config, over E episodes, stepped in lockstep.
 
     Starting states depend only on the member's seed, the training step and the episode's number. So
     evaluation does not affect training, and policies of equal seeds have equal starting states.
@@ -48,8 +42,8 @@ class Evaluator:
     ) -> list[dict[str, Any]]:
         """Return a `results.row` with `changes` of every policy, after `step` updates.
 
-        Returns are not discounted. A physics error ends an episode, with a reward of 0. `data` are
-        the configs of the policies' datasets.
+        A physics error ends an episode, with a reward of 0. `data` are the configs of the policies'
+        datasets.
         """
         for config, row in zip(self.configs, self._envs, strict=True):
             for episode, env in enumerate(row):
@@ -81,9 +75,13 @@ def _environment(task: str, member: int, episode: int) -> Environment:
 
 
 def _is_upright(env: Environment) -> float:
-    """Return 1 if the torso is upright, 0 if not, NaN without a torso."""
-    torso_upright = getattr(env.physics, "torso_upright", None)
-    return np.nan if torso_upright is None else float(torso_upright() > _UPRIGHT)
+    """Return 1 if the torso is within 60 degrees of upright, 0 if not, NaN without a torso.
+
+    From there a Quadruped lands on its feet, and gets a return of about 500 without moving;
+    otherwise about 5.
+    """
+    torso_upright = getattr(env.physics, "torso_upright", lambda: np.nan)()
+    return np.nan if np.isnan(torso_upright) else float(torso_upright > 0.5)
 
 
 def check_tasks(configs: Sequence[OfflineConfig | PretrainConfig]) -> None:
@@ -97,20 +95,14 @@ def check_tasks(configs: Sequence[OfflineConfig | PretrainConfig]) -> None:
 def evaluate_baselines(
     configs: OfflineConfig | Sequence[OfflineConfig], *, runs_dir: str | Path = "runs"
 ) -> pd.DataFrame:
-    """Evaluate zero actions and uniform actions for the tasks and seeds of `configs`.
-
-    They are needed to judge a policy: a Quadruped that lands on its feet gets about 500 without
-    moving. Starting states are those of policies with the same seeds after `num_steps` updates.
+    """Evaluate zero actions and uniform actions, from the starts of policies' last evaluation.
 
     Raise ValueError for tasks of other domains, and for configs that cannot be members of one run.
     """
-    configs = runs.members(configs)
+    configs = [replace(config, dataset="none") for config in runs.members(configs)]
     check_tasks(configs)
-    evaluator = Evaluator([replace(config, dataset="none") for config in configs])
-    streams, size = (
-        Streams([config.seed for config in configs], "random policy"),
-        evaluator.action_dim,
-    )
+    evaluator, streams = Evaluator(configs), Streams([c.seed for c in configs], "random policy")
+    size = evaluator.action_dim
     policies: tuple[Policy, Policy] = (
         lambda obs: torch.zeros(*obs.shape[:-1], size),
         lambda obs: streams.uniform(obs.shape[1], size),
@@ -118,7 +110,7 @@ def evaluate_baselines(
     table = []
     for algorithm, policy in zip(results.BASELINES, policies, strict=True):
         rows = evaluator(policy, configs[0].num_steps, algorithm=algorithm)
-        for config, row in zip(evaluator.configs, rows, strict=True):
+        for config, row in zip(configs, rows, strict=True):
             folder = paths.writable_folder(config.folder(runs_dir, algorithm))
             results.write(folder / "results.csv", pd.DataFrame([row]))
         table += rows
@@ -128,13 +120,8 @@ def evaluate_baselines(
 def rollout(config: OfflineConfig, *, runs_dir: str | Path = "runs") -> np.ndarray:
     """Return the physics states (steps + 1, nq + nv + na) of one episode of mean actions.
 
-    A physics error ends the episode.
-
-    Args:
-        config: of a policy that `train_offline` has trained.
-        runs_dir: folder of the runs.
-
-    Raise ValueError if no checkpoint has this policy.
+    `config` is that of a policy in a checkpoint below `runs_dir`; raise ValueError if it is in
+    none. A physics error ends the episode.
     """
     folder = config.folder(runs_dir)
     checkpoints = map(runs.checkpoint_in, sorted(folder.parent.glob("*")))
@@ -146,12 +133,10 @@ def rollout(config: OfflineConfig, *, runs_dir: str | Path = "runs") -> np.ndarr
     learner.load_state_dict(state["learner"])
     step = env.reset()
     states = [step.physics]
-    while not step.last:
-        obs = torch.from_numpy(step.obs).expand(len(members), 1, -1)
-        action = learner.act(obs, explore=False)[members.index(folder.name), 0]
-        try:
-            step = env.step(action.numpy())
-        except PhysicsError:
-            break
-        states.append(step.physics)
+    with suppress(PhysicsError):
+        while not step.last:
+            obs = torch.from_numpy(step.obs).expand(len(members), 1, -1)
+            actions = learner.act(obs, explore=False)[:, 0].numpy()
+            step = env.step(actions[members.index(folder.name)])
+            states.append(step.physics)
     return np.array(states)

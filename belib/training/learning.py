@@ -21,26 +21,18 @@ from belib.replay import Replay
 from belib.streams import Streams
 from belib.training.evaluation import Evaluator
 
-_DIVERGED = 100
-"""A critic diverges if its values exceed the largest possible return by this factor."""
-
-_LOOK_EVERY = 100
-"""Updates between checks for divergence, which wait for a GPU to finish its work."""
-
+_DIVERGED = 100  # a critic diverges if its values exceed the largest possible return so many times
+_LOOK_EVERY = 100  # updates between checks for divergence, for which a GPU must finish its work
+# Floor of abs(reward) in the bound: an untrained critic outputs about 1 even if all rewards are 0.
 _LEAST_REWARD = 0.01
-"""Floor of max abs(reward) in the divergence bound: an untrained critic outputs about 1 even if all
-rewards of a sparse task are 0."""
 
 
 class Learning(runs.Work):
     """M learners (tasks x seeds) of one algorithm on one dataset; `advance` updates each once.
 
-    Args:
-        configs: one per member, equal in all but `OfflineConfig.MEMBER_FIELDS`.
-        folders: the members' folders.
-        dataset: its transitions are shared; rewards are those of each member's task.
-
-    Raise DatasetError for arrays that do not fit the tasks or that `datasets.validate` rejects.
+    `configs` are equal in all but `OfflineConfig.MEMBER_FIELDS`. Members share the transitions;
+    rewards are those of each member's task. Raise DatasetError for arrays that do not fit the tasks
+    or that `datasets.validate` rejects.
     """
 
     SAVED = ("step", "learner", "engine", "data", "returns", "diverged")
@@ -56,7 +48,6 @@ class Learning(runs.Work):
             )
         self.collected = [collected] * len(configs)
         self.data = {"name": dataset.name, "steps": dataset.steps, "sha256": card.get("sha256")}
-        """What identifies the dataset; `sha256`, from its card, is that of all arrays."""
         self.evaluator = Evaluator(configs)
         sizes = (self.evaluator.obs_dim, self.evaluator.action_dim)
         replay, self.bound = load_replay(configs, dataset, sizes)
@@ -64,10 +55,9 @@ class Learning(runs.Work):
         draws = Streams([config.seed for config in configs], "replay")
         self.engine = Engine(self.learner, replay, self.config.batch_size, draws)
         self.step = 0
+        # for every member, one row per evaluation: `results.row` and the update's metrics
         self.returns: list[list[dict[str, Any]]] = [[] for _ in configs]
-        """For every member, one row per evaluation: `results.row` and the update's metrics."""
-        self.diverged: list[int | None] = [None] * len(configs)
-        """The update at which a member was stopped, or None."""
+        self.diverged: list[int | None] = [None] * len(configs)  # the update of the stop
 
     def advance(self) -> None:
         """Update every member once; evaluate every `eval_every` updates and at the end."""
@@ -83,22 +73,17 @@ class Learning(runs.Work):
                 self._evaluate(metrics)
 
     def _stop_the_diverged(self, metrics: Metrics) -> None:
-        """Clear members with metrics that are not finite or values beyond the bound.
-
-        The others continue: no operation mixes members, so NaN does not spread between them.
-        """
+        """Clear members with metrics that are not finite or values beyond the bound."""
         numbers = torch.stack(list(metrics.values()))  # (metrics, M)
         values = metrics.get("value", numbers[0]).abs()
         limit = _DIVERGED * self.bound if "value" in metrics else math.inf
         for member in torch.nonzero(~numbers.isfinite().all(0) | (values > limit))[:, 0].tolist():
             self.learner.clear(member)
             if self.diverged[member] is None:
-                self.diverged[member] = self.step
-                config = self.configs[member]
+                self.diverged[member], c = self.step, self.configs[member]
                 print(
-                    f"{config.variant} on {config.dataset}, {config.task}, seed {config.seed}: "
-                    f"diverged by update {self.step} (value {values[member]:.3g}, at most "
-                    f"{self.bound:.3g} can be earned) and is stopped; its later rows say so"
+                    f"{c.variant} on {c.dataset}, {c.task}, seed {c.seed}: diverged by update "
+                    f"{self.step}, value {values[member]:.3g}, at most {self.bound:.3g} possible"
                 )
 
     def _evaluate(self, metrics: Metrics) -> None:
@@ -112,50 +97,40 @@ class Learning(runs.Work):
             self.returns[member].append(row | numbers)
 
     def write_tables(self) -> None:
-        """Write each member's `results.csv` and `metrics.csv`, one row per evaluation.
+        """Write each member's `metrics.csv` and `results.csv`, one row per evaluation.
 
-        `results.csv` marks a member as finished, so it is written after `metrics.csv`, and that of
-        the first member, which has the checkpoint, last of all.
+        `results.csv` marks a member as finished. That of the first, with the checkpoint, is last.
         """
         for folder, rows in reversed(list(zip(self.folders, self.returns, strict=True))):
-            table = pd.DataFrame(rows, columns=results.COLUMNS if not rows else None)
+            table = pd.DataFrame(rows, columns=None if rows else results.COLUMNS)
             metrics = table.drop(columns=[c for c in results.COLUMNS if c != "step"])
             paths.write_text(folder / "metrics.csv", metrics.to_csv(index=False))
             results.write(folder / "results.csv", table[list(results.COLUMNS)])
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from `state()`; DatasetError if the dataset has changed since."""
-        if state["data"] != self.data:
-            raise DatasetError(
-                f"{self.data['name']} has changed since policies were learnt from it (it had "
-                f"{state['data']['steps']} steps and has {self.data['steps']}): choose another "
-                "runs_dir"
-            )
+        if (had := state["data"]) != self.data:
+            change = f"(it had {had['steps']} steps and has {self.data['steps']})"
+            rule = "must be as when policies were learnt from it, or choose another runs_dir"
+            raise DatasetError(f"{self.data['name']} {rule} {change}")
         super().restore(state)
 
 
 def load_replay(
     configs: Sequence[OfflineConfig], dataset: Dataset, sizes: tuple[int, int]
 ) -> tuple[Replay, float]:
-    """Return a memory of the dataset's transitions, shared by all members, and a bound of returns.
+    """Return a memory shared by all members, and the largest discounted return that rewards allow.
 
     The memory holds the first episodes with at least `replay_capacity` transitions, as in ExORL,
-    and one reward column per task. The bound is the largest discounted return that the rewards
-    allow. `sizes` are obs_dim and action_dim.
+    and one reward column per task. `sizes` are obs_dim and action_dim.
     """
     config, tasks = configs[0], sorted({config.task for config in configs})
     number = np.searchsorted(np.cumsum(dataset.lengths), config.replay_capacity) + 1
     dataset = replace(dataset, files=dataset.files[:number])
     labels = datasets.task_rewards(dataset, tasks)
-    replay = Replay(
-        1,
-        dataset.steps + len(dataset.files),
-        *sizes,
-        n_step=1,
-        discount=config.discount,
-        rewards=len(tasks),
-        members=[(0, tasks.index(member.task)) for member in configs],
-    )
+    columns = [(0, tasks.index(member.task)) for member in configs]
+    options = {"discount": config.discount, "rewards": len(tasks), "members": columns}
+    replay = Replay(1, dataset.steps + len(dataset.files), *sizes, n_step=1, **options)
     for episode, rewards in zip(dataset.episodes(), labels, strict=True):
         obs, action, discount = (episode[key] for key in ("observation", "action", "discount"))
         if (size := (obs.shape[1], action.shape[1])) != sizes:

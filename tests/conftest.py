@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from belib import datasets, machine, runs
+from belib import cost, datasets, machine, runs
 from belib.config import OfflineConfig, PretrainConfig
 from belib.envs import Environment, TaskRewards, primal_task
 from belib.training import pretrain
@@ -61,6 +61,18 @@ def float32_products(request, monkeypatch):
         yield
 
 
+def end_after(monkeypatch, steps, discount=1.0):
+    """Let all episodes end after so many steps."""
+    step = Environment.step
+
+    def end(env, action):
+        result = step(env, action)
+        last = env._env._step_count == steps
+        return result._replace(last=last, discount=discount) if last else result
+
+    monkeypatch.setattr(Environment, "step", end)
+
+
 def small_config(kind, sizes):
     return lambda **changes: kind(
         **{"scale": "test", "hidden_dim": 16, "batch_size": 16, **sizes, **changes}
@@ -68,15 +80,17 @@ def small_config(kind, sizes):
 
 
 @pytest.fixture
-def small_pretrain():
-    """A collection of seconds: two episodes, one of them random; keywords replace fields."""
-    sizes = {"representation_dim": 8, "k": 3, "num_steps": 2000, "random_steps": 1000}
-    return small_config(PretrainConfig, {**sizes, "update_every": 10})
+def small_pretrain(monkeypatch):
+    """Collects two episodes of 100 steps, one of them random; keywords replace fields."""
+    end_after(monkeypatch, 100)
+    sizes = {"representation_dim": 8, "k": 3, "num_steps": 200, "random_steps": 100}
+    return small_config(PretrainConfig, {**sizes, "update_every": 5})
 
 
 @pytest.fixture
-def small_offline():
-    """An offline run of seconds; keywords replace fields."""
+def small_offline(monkeypatch):
+    """Learns for 30 updates, with evaluations of 100 steps; keywords replace fields."""
+    end_after(monkeypatch, 100)
     return small_config(OfflineConfig, {"num_steps": 30, "eval_every": 20, "eval_episodes": 1})
 
 
@@ -118,6 +132,12 @@ def frequent_checkpoints(monkeypatch):
     """The clock goes on by a second when it is looked at, and checkpoints may take all the time."""
     monkeypatch.setattr(runs, "time", SimpleNamespace(monotonic=itertools.count().__next__))
     monkeypatch.setattr(runs, "CHECKPOINT_SHARE", 10.0)
+
+
+@pytest.fixture
+def an_hour(monkeypatch):
+    """Every job is estimated to take an hour, 2 GB and 1 GB of disk."""
+    monkeypatch.setattr(cost, "estimate", lambda *_, **__: cost.Cost(60.0, 2.0, 1.0))
 
 
 @pytest.fixture(scope="session")

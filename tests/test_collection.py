@@ -1,6 +1,5 @@
 """What a collection records of each kind of agent, and of simulations that break down."""
 
-import json
 from dataclasses import replace
 from functools import partial
 
@@ -8,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from conftest import end_after
 
 from belib import datasets, envs, results
 from belib.config import OfflineConfig
@@ -18,7 +18,7 @@ from belib.training.collection import Collection
 def test_one_call_collects_for_all_objectives(small_pretrain, tmp_path, capsys):
     """Those whose agents have the same networks in lockstep, one group after the other."""
     objectives = ("smm", "behavioral", "rnd", "shannon", "random")
-    sizes = {"num_steps": 1100, "random_steps": 700, "convention": "corrected"}
+    sizes = {"num_steps": 110, "random_steps": 70, "convention": "corrected"}
     configs = [small_pretrain(objective=o, **sizes) for o in objectives]
     folders = pretrain(configs, runs_dir=tmp_path, progress=False)
     for folder in folders[:-1]:
@@ -26,7 +26,7 @@ def test_one_call_collects_for_all_objectives(small_pretrain, tmp_path, capsys):
         assert np.isfinite(metrics.iloc[0].astype(float)).all()
         assert {"intrinsic_reward", "representation_scale"} <= set(metrics)
     assert [folder.name.split("-")[0] for folder in folders] == list(objectives)
-    assert all(datasets.load(folder).steps == 1000 for folder in folders)
+    assert all(datasets.load(folder).steps == 100 for folder in folders)
     assert [(folder / "checkpoint.pt").exists() for folder in folders] == [1, 1, 1, 0, 1]
     pretrain(configs, runs_dir=tmp_path)
     assert capsys.readouterr().out.count("members finished already") == 4  # groups
@@ -34,7 +34,7 @@ def test_one_call_collects_for_all_objectives(small_pretrain, tmp_path, capsys):
 
 def test_what_is_finished_is_left_out_of_a_later_call(small_pretrain, tmp_path, capsys):
     """A parameter that an objective does not use makes no other dataset; members end together."""
-    first, second = (small_pretrain(objective=o, num_steps=1100) for o in ("shannon", "renyi"))
+    first, second = (small_pretrain(objective=o, num_steps=110) for o in ("shannon", "renyi"))
     pretrain(first, runs_dir=tmp_path, progress=False)
     with pytest.raises(ValueError, match="k: 3 there, 2 here"):
         pretrain(replace(first, k=2), runs_dir=tmp_path)
@@ -43,7 +43,7 @@ def test_what_is_finished_is_left_out_of_a_later_call(small_pretrain, tmp_path, 
     assert "1 members finished already: shannon-s0" in capsys.readouterr().out
     (folders[1] / "card.json").unlink()  # as if killed among the cards
     pretrain([first, second], runs_dir=tmp_path, progress=False)
-    assert datasets.read_card(folders[1])["steps"] == 1000
+    assert datasets.read_card(folders[1])["steps"] == 100
 
 
 def check_continues(work, number=50):
@@ -55,21 +55,21 @@ def check_continues(work, number=50):
 
 
 def test_smm_keeps_a_skill_an_episode_and_shows_it_to_the_agent(small_pretrain, tmp_path):
-    config = small_pretrain(objective="smm", num_steps=3000, random_steps=10, update_every=500)
+    config = small_pretrain(objective="smm", num_steps=300, random_steps=10)
     folder = tmp_path / "walker" / "data"
-    work = Collection([config], [folder])
-    seen = []
-    for _ in range(3000):
-        seen.append(work.obs[0])
+    work, seen = Collection([config], [folder]), []
+    act = work.learner.act
+    work.learner.act = lambda obs, explore: seen.append(obs[0, 0, 24:]) or act(obs, explore=explore)
+    for _ in range(300):
         work.advance()
-    files = sorted((folder / "buffer").glob("*.npz"))
-    skills = [np.load(file)["z"] for file in files]
-    for number, z in enumerate(skills):
+    skills = [np.load(file)["z"] for file in sorted(folder.glob("buffer/*.npz"))]
+    for z in skills:
         assert (z == z[0]).all()
         assert sorted(z[0]) == [0, 0, 0, 1]
         assert z.dtype == np.float32
-        assert (np.array(seen[1000 * number : 1000 * (number + 1)])[:, 24:] == z[0]).all()
     assert len({tuple(z[0]) for z in skills}) > 1
+    taken = np.concatenate([z[1:] for z in skills])
+    np.testing.assert_array_equal(torch.stack(seen), taken[10:])
     batch = work.replay.sample(200, work.engine.draws)
     assert torch.equal(batch.obs[..., 24:], batch.next_obs[..., 24:])
 
@@ -90,45 +90,38 @@ def break_down(monkeypatch, at):
 def test_a_simulation_that_breaks_down_ends_its_episode_and_loses_nothing_else(
     small_pretrain, tmp_path, monkeypatch, capsys
 ):
-    break_down(monkeypatch, at=(301, 302, 1500))
-    config = small_pretrain(objective="random", num_steps=3000)
+    break_down(monkeypatch, at=(31, 32, 150))
+    config = small_pretrain(objective="random", num_steps=300)
     (folder,) = pretrain(config, runs_dir=tmp_path, progress=False)
     assert capsys.readouterr().out.count("mjWARN_BADQACC") == 3
     lengths = [len(episode["action"]) - 1 for episode in datasets.load(folder).episodes()]
-    assert lengths == [300, 1000, 197, 1000]  # 302 failed at once: no episode
-    card = json.loads((folder / "card.json").read_text())
-    assert card["physics_errors"] == 3
-    assert card["steps"] == sum(lengths)
+    assert lengths == [30, 100, 17, 100]  # 32 failed at once: no episode
+    card = datasets.read_card(folder)
+    assert (card["physics_errors"], card["steps"]) == (3, sum(lengths))
     last = next(datasets.load(folder).episodes())["discount"][-1]
     assert last == 1.0, "a breakdown is no terminal state"
 
 
-def test_a_full_memory_continues_after_breakdowns(small_pretrain, tmp_path, monkeypatch):
-    break_down(monkeypatch, at=(501, 502, 900, 901))
-    config = small_pretrain(objective="rnd", num_steps=1300, replay_capacity=700, random_steps=9000)
+@pytest.mark.parametrize("convention", ["urlb", "corrected"])
+def test_a_full_memory_continues_after_breakdowns(
+    small_pretrain, tmp_path, monkeypatch, convention
+):
+    """An episode that breaks down at once leaves nothing, and no other memory after a restart."""
+    break_down(monkeypatch, at=(51, 52, 90, 91))
+    sizes = {"num_steps": 230, "replay_capacity": 70, "random_steps": 9000}
+    config = small_pretrain(objective="rnd", convention=convention, **sizes)
     work = Collection([config], [tmp_path / "walker" / "data"])
-    for _ in range(1300):
+    for _ in range(130):
         work.advance()
     assert sum(row["physics_errors"] for row in work.history[0]) == 3  # the next episode has one
     check_continues(work)
-
-
-def end_early(monkeypatch):
-    """Let episodes end after 20 steps, with dm_control's sign of a true end: discount 0."""
-    step = envs.Environment.step
-
-    def end(env, action):
-        result, last = step(env, action), env._env._step_count == 20
-        return result._replace(discount=1.0 - last, last=last)
-
-    monkeypatch.setattr(envs.Environment, "step", end)
 
 
 @pytest.mark.parametrize(("convention", "at_the_end"), [("urlb", 1.0), ("corrected", 0.0)])
 def test_terminals_are_stored_as_they_are_and_learnt_by_convention(
     small_pretrain, tmp_path, monkeypatch, convention, at_the_end
 ):
-    end_early(monkeypatch)
+    end_after(monkeypatch, 20, discount=0.0)
     config = small_pretrain(objective="rnd", num_steps=60, convention=convention)
     folder = tmp_path / "walker" / "data"
     work = Collection([config], [folder])
@@ -137,9 +130,8 @@ def test_terminals_are_stored_as_they_are_and_learnt_by_convention(
         work.advance()
         counts.append(int(work.replay.count[0]))
     # urlb replays finished episodes only; one of 20 steps has 18 starts of 3 steps
-    assert [counts[n - 1] for n in (19, 20, 30)] == {1.0: [0, 18, 18], 0.0: [17, 18, 26]}[
-        at_the_end
-    ]
+    expected = {"urlb": [0, 18, 18], "corrected": [17, 18, 26]}
+    assert [counts[n - 1] for n in (19, 20, 30)] == expected[convention]
     for file in sorted((folder / "buffer").glob("*.npz")):
         assert datasets.read_episode(file)["discount"].ravel().tolist() == [1.0] * 20 + [0.0]
     learnt = set(work.replay.sample(500, work.engine.draws).discount.ravel().tolist())
@@ -148,45 +140,32 @@ def test_terminals_are_stored_as_they_are_and_learnt_by_convention(
 
 
 def test_the_online_reference_learns_the_tasks_reward(small_pretrain, tmp_path):
-    sizes = {"num_steps": 1500, "random_steps": 1400, "convention": "corrected"}
-    config = small_pretrain(objective="task", task="walker_run", **sizes)
+    config = small_pretrain(objective="task", task="walker_run", convention="corrected")
     folder = tmp_path / "walker" / "data"
-    work = Collection([config], [folder])
-    paid = []
-    for _ in range(1500):
+    work, paid = Collection([config], [folder]), []
+    for _ in range(150):
         work.advance()
         paid.append(work.rows[0][-1][-1][2])  # walker_run
     assert work.replay._rows[:, -2].max() == np.float32(max(paid))
     stored = next(datasets.load(folder).episodes())["reward"][:, 0]
     stand = np.load(next(folder.glob("rewards/*.npz")))["walker_stand"]
     np.testing.assert_array_equal(stored, stand.astype(np.float32))  # the file's stays the same
-    check_continues(work, 500)
+    check_continues(work)
 
 
 def test_tasks_are_learnt_online_in_lockstep_and_are_the_reference(
     small_pretrain, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(collection, "OfflineConfig", partial(OfflineConfig, eval_episodes=1))
-    sizes = {"objective": "task", "num_steps": 1200, "random_steps": 1000}
-    configs = [small_pretrain(task=f"walker_{task}", **sizes) for task in ("run", "stand")]
+    configs = [small_pretrain(objective="task", task=f"walker_{t}") for t in ("run", "stand")]
     folders = pretrain(configs, runs_dir=tmp_path, progress=False)
-    tables = [pd.read_csv(folder / "online.csv") for folder in folders]
-    assert [table["task"].item() for table in tables] == ["walker_run", "walker_stand"]
-    assert [table["step"].item() for table in tables] == [1200, 1200]
-    assert [table["precision"].item() for table in tables] == ["float32", "float32"]
-    returns = {table["task"].item(): table["return"].item() for table in tables}
+    table = pd.concat([pd.read_csv(folder / "online.csv") for folder in folders])
+    assert table["task"].tolist() == ["walker_run", "walker_stand"]
+    assert set(table["step"]) == {200}
+    assert set(table["precision"]) == {"float32"}
+    returns = dict(zip(table["task"], table["return"], strict=True))
     assert results.online(tmp_path, "test") == pytest.approx(returns)
     assert results.online(tmp_path, "paper") == {}
-    assert results.online(tmp_path / "elsewhere", "test") == {}
     wrong = small_pretrain(objective="task", task="quadruped_run")
     with pytest.raises(ValueError, match=r"task must be one of walker_stand, .*'quadruped_run'"):
         pretrain(wrong, runs_dir=tmp_path)
-
-
-def test_another_domain_collects_with_every_agent(small_pretrain, tmp_path):
-    sizes = {"domain": "quadruped", "num_steps": 1000, "random_steps": 900, "update_every": 50}
-    configs = [small_pretrain(objective=o, **sizes) for o in ("behavioral", "rnd", "smm")]
-    for folder in pretrain(configs, runs_dir=tmp_path, progress=False):
-        (episode,) = datasets.load(folder).episodes()
-        shapes = [episode[key].shape[1] for key in ("observation", "action", "physics")]
-        assert shapes == [78, 12, 57]

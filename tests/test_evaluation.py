@@ -8,13 +8,14 @@ import pytest
 import torch
 
 from belib import results
+from belib.config import OfflineConfig
 from belib.envs import PhysicsError
 from belib.training import evaluate_baselines, rollout, train_offline
 from belib.training.evaluation import Evaluator
 
 
 def rest(obs):
-    """Zero actions of Walker."""
+    """Zero actions of Walker and Cheetah."""
     return torch.zeros(*obs.shape[:-1], 6)
 
 
@@ -28,9 +29,14 @@ def test_a_learnt_policy_can_be_looked_at(small_offline, runs_dir):
         rollout(configs[1], runs_dir=runs_dir)
     train_offline(configs, runs_dir=runs_dir, progress=False)
     states = [rollout(config, runs_dir=runs_dir) for config in (configs[1], *configs)]
-    assert states[0].shape == (1001, 18)
+    assert states[0].shape == (101, 18)
     np.testing.assert_array_equal(states[0], states[2])
     assert not np.array_equal(states[0], states[1])
+
+
+def test_cheetah_has_no_torso_that_is_upright(small_offline):
+    (row,) = Evaluator([small_offline(domain="cheetah", task="cheetah_run")])(rest, 0)
+    assert np.isnan(row["upright"])
 
 
 def test_starts_depend_on_seed_and_step_and_a_broken_simulation_ends_no_other(
@@ -55,18 +61,14 @@ def test_starts_depend_on_seed_and_step_and_a_broken_simulation_ends_no_other(
     assert len(steps) == 11
 
 
-@pytest.mark.parametrize(("domain", "actions"), [("quadruped", 12), ("cheetah", 6)])
-def test_starts_are_upright_or_not(small_offline, domain, actions):
+def test_starts_are_upright_or_not():
     """Quadruped's floor of about 500 is the share of starts from which it lands on its feet."""
-    config = small_offline(domain=domain, task=f"{domain}_run")
-    evaluator = Evaluator([replace(config, seed=seed) for seed in range(4)])
-    table = pd.DataFrame(evaluator(lambda obs: torch.zeros(*obs.shape[:-1], actions), 0))
-    if domain == "cheetah":
-        assert table["upright"].isna().all()
-    else:
-        assert set(table["upright"]) == {0, 1}
-        assert ((table["return"] > 450) == table["upright"]).all()
-        assert ((table["return"] < 50) != table["upright"]).all()
+    config = OfflineConfig(domain="quadruped", task="quadruped_run", eval_episodes=1)
+    evaluator = Evaluator([replace(config, seed=seed) for seed in range(3)])
+    table = pd.DataFrame(evaluator(lambda obs: torch.zeros(*obs.shape[:-1], 12), 0))
+    assert set(table["upright"]) == {0, 1}
+    assert ((table["return"] > 450) == table["upright"]).all()
+    assert ((table["return"] < 50) != table["upright"]).all()
 
 
 def test_baselines_stand_in_the_same_table(small_offline, runs_dir):
@@ -82,7 +84,3 @@ def test_baselines_stand_in_the_same_table(small_offline, runs_dir):
     np.testing.assert_array_equal(zero, as_policies, "the starts of policies' last evaluation")
     with pytest.raises(ValueError, match="must have the same num_steps, got \\['20', '40'\\]"):
         evaluate_baselines([small_offline(num_steps=n) for n in (40, 20)], runs_dir=runs_dir)
-    means = table.groupby("algorithm")["return"].mean()
-    # Walker's rewards for lying and for twitching: 99 and 133 over 10 episodes elsewhere.
-    assert 50 < means["zero action"] < 180
-    assert 90 < means["random policy"] < 170

@@ -1,10 +1,8 @@
 """Runs end in the same bytes, however they are killed, alone or beside others."""
 
-import hashlib
 import multiprocessing
 import os
 import signal
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -17,35 +15,31 @@ from belib.training.collection import Collection
 from belib.training.learning import Learning
 
 
-def hashes(folder):
-    """SHA-256 of every file but the checkpoint, whose archive carries no promise."""
-    files = sorted(file for file in folder.rglob("*") if file.is_file())
-    return {
-        str(file.relative_to(folder)): hashlib.sha256(file.read_bytes()).hexdigest()
-        for file in files
-        if file.name != "checkpoint.pt"
-    }
+def contents(folder):
+    """Every file but the checkpoint, whose archive carries no promise."""
+    files = [file for file in folder.rglob("*") if file.is_file() and file.name != "checkpoint.pt"]
+    return {file.relative_to(folder): file.read_bytes() for file in files}
 
 
 def test_collection_by_hand(small_pretrain, tmp_path, capsys):
     (folder,) = pretrain(small_pretrain(), runs_dir=tmp_path, progress=False)
     assert folder == tmp_path / "datasets" / "walker" / "behavioral-0.5-s0"
-    assert datasets.load(folder).steps == 2000
+    assert datasets.load(folder).steps == 200
     metrics = pd.read_csv(folder / "metrics.csv")
-    assert metrics["step"].tolist() == [1000, 2000]
+    assert metrics["step"].tolist() == [100, 200]
     assert metrics["intrinsic_reward"].isna().tolist() == [True, False]  # no updates at first
     assert datasets.read_card(folder)["precision"] == "float32"
     stand = datasets.task_rewards(datasets.load(folder), ["walker_stand"])
     assert metrics["return_walker_stand"].tolist() == pytest.approx([e.sum() for e in stand])
 
-    before = hashes(folder)
+    before = contents(folder)
     assert capsys.readouterr() == ("", "")
     with runs.locked([folder]):  # which a finished run does not need
         pretrain(small_pretrain(), runs_dir=tmp_path)
         assert "1 members finished already" in capsys.readouterr().out
         with pytest.raises(runs.InUseError, match=f"process {os.getpid()} on"):
-            pretrain(small_pretrain(num_steps=3000), runs_dir=tmp_path)
-    assert hashes(folder) == before
+            pretrain(small_pretrain(num_steps=300), runs_dir=tmp_path)
+    assert contents(folder) == before
 
 
 def kill(step, work, stage, configs, **options):
@@ -70,22 +64,25 @@ def kill(step, work, stage, configs, **options):
 
 @pytest.mark.usefixtures("frequent_checkpoints")
 @pytest.mark.parametrize(
-    ("objective", "kills"),
+    ("objective", "convention", "kills"),
     [
-        ("behavioral", (50, 1000)),
-        ("smm", (1537,)),
-        *(pytest.param(o, (0, 999, 1001, 1999), marks=pytest.mark.slow) for o in ("renyi", "rnd")),
+        ("behavioral", "urlb", (100,)),
+        ("behavioral", "corrected", (30, 101)),
+        ("smm", "corrected", (99,)),
+        ("rnd", "urlb", (199,)),
     ],
 )
-def test_a_killed_collection_ends_in_the_same_bytes(small_pretrain, tmp_path, objective, kills):
+def test_a_killed_collection_ends_in_the_same_bytes(
+    small_pretrain, tmp_path, objective, convention, kills
+):
     """SIGKILL before the first episode's end, exactly at it, and in the second one."""
-    config = small_pretrain(random_steps=200, objective=objective)
+    config = small_pretrain(random_steps=20, objective=objective, convention=convention)
     (straight,) = pretrain(config, runs_dir=tmp_path / "straight", progress=False)
-    options = {"runs_dir": tmp_path / "killed", "progress": False, "checkpoint_minutes": 2}
+    options = {"runs_dir": tmp_path / "killed", "progress": False, "checkpoint_minutes": 0.2}
     for step in kills:
         kill(step, Collection, pretrain, config, **options)
     (killed,) = pretrain(config, **options)
-    assert hashes(killed) == hashes(straight)
+    assert contents(killed) == contents(straight)
 
 
 @pytest.mark.usefixtures("frequent_checkpoints")
@@ -106,18 +103,18 @@ def test_killed_learning_ends_in_the_same_bytes(small_offline, runs_dir, monkeyp
         kill(step, Learning, train_offline, configs, **options)
     table = train_offline(configs, **options)
     assert table["status"].tolist() == ["diverged"] * 3 + ["ok"] * 3
-    assert hashes(runs_dir / "offline") == hashes(runs_dir / "straight")
+    assert contents(runs_dir / "offline") == contents(runs_dir / "straight")
 
 
 def test_a_longer_run_continues_a_shorter_one(small_pretrain, tmp_path, capsys):
-    short, long = small_pretrain(num_steps=700, random_steps=100), small_pretrain(random_steps=100)
+    short, long = small_pretrain(num_steps=70, random_steps=10), small_pretrain(random_steps=10)
     (straight,) = pretrain(long, runs_dir=tmp_path / "straight", progress=False)
     (folder,) = pretrain(short, runs_dir=tmp_path / "grown", progress=False)
     assert "no full episode yet, a larger num_steps continues this one" in capsys.readouterr().out
     assert not (folder / "buffer").exists()
     pretrain(long, runs_dir=tmp_path / "grown", progress=False)
-    assert "continued from step 700" in capsys.readouterr().out
-    assert hashes(folder) == hashes(straight)
+    assert "continued from step 70" in capsys.readouterr().out
+    assert contents(folder) == contents(straight)
 
 
 @pytest.mark.usefixtures("float32_products")
@@ -126,7 +123,7 @@ def test_members_collect_as_if_alone(small_pretrain, tmp_path):
 
     No later: a simulation doubles a difference many times, and how often is the processor's affair.
     """
-    sizes = {"num_steps": 1000, "random_steps": 999, "update_every": 3}
+    sizes = {"num_steps": 100, "random_steps": 99, "update_every": 3}
     sizes |= {"convention": "corrected"}  # which replays the episode in progress, too
     configs = [
         small_pretrain(**sizes),
@@ -137,21 +134,9 @@ def test_members_collect_as_if_alone(small_pretrain, tmp_path):
     for config, folder in zip(configs, together, strict=True):
         (alone,) = pretrain(config, runs_dir=tmp_path / "alone", progress=False)
         (one,), (two,) = (datasets.load(f).episodes() for f in (folder, alone))
-        assert all(np.array_equal(one[key][:1000], two[key][:1000]) for key in datasets.DTYPES)
+        assert all(np.array_equal(one[key][:100], two[key][:100]) for key in datasets.DTYPES)
         # A gradient that is rounding alone moves its parameter by the learning rate, 1e-4.
-        np.testing.assert_allclose(one["action"][1000], two["action"][1000], atol=1e-3)
+        np.testing.assert_allclose(one["action"][100], two["action"][100], atol=1e-3)
         one, two = (pd.read_csv(f / "metrics.csv") for f in (folder, alone))
         assert one["critic_loss"].notna().all(), "one update in this episode"
         pd.testing.assert_frame_equal(one, two, rtol=1e-4)
-
-
-def test_a_run_of_other_members_or_another_configuration_is_refused(small_pretrain, tmp_path):
-    configs = [small_pretrain(seed=seed, num_steps=1100) for seed in (0, 1)]
-    pretrain(configs, runs_dir=tmp_path, progress=False)
-    before = hashes(tmp_path)
-    for config in configs:
-        with pytest.raises(ValueError, match="part of a run with other members"):
-            pretrain(replace(config, num_steps=3000), runs_dir=tmp_path)
-    with pytest.raises(ValueError, match=r"hidden_dim: 16 there, 32 here; tau: 0\.01 there, 0\.1"):
-        pretrain(small_pretrain(hidden_dim=32, tau=0.1), runs_dir=tmp_path)
-    assert hashes(tmp_path) == before

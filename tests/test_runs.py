@@ -1,13 +1,10 @@
 """One process per run; checkpoints that load anywhere; the loop that all stages share."""
 
-import errno
-import itertools
 import multiprocessing
 import os
 import platform
 import signal
 import time
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -90,42 +87,29 @@ def test_a_checkpoint_loads_safely_and_on_the_cpu(tmp_path, kind):
     assert (state["members"], state["step"]) == (["one"], 30)
 
 
-SPOILT = {
-    "cut": lambda file: file.write_bytes(file.read_bytes()[: file.stat().st_size // 2]),
-    "a web page": lambda file: file.write_text("<html>403 Forbidden</html>"),
-    "a list": lambda file: torch.save([1, 2], file),
-    "another format": lambda file: torch.save({"step": 3, "members": ["one"], "format": 2}, file),
-}
-
-
-@pytest.mark.parametrize("kind", SPOILT)
-def test_a_damaged_checkpoint_is_refused_by_name(tmp_path, kind):
+def test_a_damaged_checkpoint_is_refused_by_name(tmp_path):
     advance(Steps(tmp_path / "one"))
-    SPOILT[kind](tmp_path / "one" / "checkpoint.pt")
-    with pytest.raises(
-        ValueError, match=r"one/checkpoint.pt must (be a .*checkpoint|have format 3)"
-    ):
+    file = tmp_path / "one" / "checkpoint.pt"
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+    with pytest.raises(ValueError, match=r"one/checkpoint.pt must be a .*checkpoint"):
+        advance(Steps(tmp_path / "one"))
+    torch.save({"step": 3, "members": ["one"], "format": 2}, file)
+    with pytest.raises(ValueError, match=r"one/checkpoint.pt must have format 3, got 2"):
         advance(Steps(tmp_path / "one"))
 
 
-@pytest.fixture
-def counting_clock(monkeypatch):
-    """The clock goes on by a second when it is looked at: at each step, twice in a save."""
-    monkeypatch.setattr(runs, "time", SimpleNamespace(monotonic=itertools.count().__next__))
-
-
-@pytest.mark.usefixtures("counting_clock")
+@pytest.mark.usefixtures("frequent_checkpoints")
 def test_checkpoints_take_a_fiftieth_of_the_time_at_most(tmp_path, monkeypatch):
     saved, save = [], runs.save
+    monkeypatch.setattr(runs, "CHECKPOINT_SHARE", 0.02)
     monkeypatch.setattr(runs, "save", lambda work: saved.append(work.step) or save(work))
     advance(Steps(tmp_path / "one", 200), checkpoint_minutes=0.0)
     # One a step was asked for. A step takes a second, and so does each of these.
     assert saved == [0, 1, 52, 103, 154, 200]
 
 
-@pytest.mark.usefixtures("counting_clock")
-def test_an_interrupted_run_continues_from_its_checkpoint(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(runs, "CHECKPOINT_SHARE", 10.0)
+@pytest.mark.usefixtures("frequent_checkpoints")
+def test_an_interrupted_run_continues_from_its_checkpoint(tmp_path, capsys):
     with pytest.raises(KeyboardInterrupt):
         advance(Steps(tmp_path / "one", stop=20), checkpoint_minutes=0.1)
     with pytest.raises(ValueError, match=r"num_steps must be at least 1\d, which .*one has"):
@@ -133,17 +117,3 @@ def test_an_interrupted_run_continues_from_its_checkpoint(tmp_path, monkeypatch,
     advance(work := Steps(tmp_path / "one"))
     assert work.step == 30
     assert "counting: continued from step 1" in capsys.readouterr().out
-
-
-def test_a_full_disk_stops_a_run_which_goes_on_when_there_is_space(tmp_path, monkeypatch):
-    def full(*_):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    work = Steps(tmp_path / "one")
-    work.write_tables = lambda: monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match=r"checkpoint.pt.*free space and run again"):
-        advance(work)
-    monkeypatch.undo()
-    assert runs.checkpoint_in(tmp_path / "one")["step"] == 0
-    advance(work := Steps(tmp_path / "one"))
-    assert work.step == 30

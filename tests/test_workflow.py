@@ -1,8 +1,6 @@
 """The grid as people run it: through Snakemake, killed, failing, and handed to SLURM."""
 
 import contextlib
-import hashlib
-import importlib.util
 import os
 import re
 import shlex
@@ -20,9 +18,7 @@ from jobs import read
 from belib import runs
 from belib.paths import ROOT
 
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("snakemake") is None, reason="Snakemake is not installed"
-)
+snakemake = pytest.importorskip("snakemake.cli", reason="Snakemake is not installed")
 ODD = 'it\'s 1 {3} {name} [x] $HOME "ü" %20#'
 """A folder's name with all that shells, Snakemake, make and papermill give a meaning."""
 
@@ -42,22 +38,27 @@ def run(runs_dir, *options, **changes):
     return process.returncode, told
 
 
+@pytest.mark.slow
 def test_snakemake_takes_the_whole_grid_in_a_folder_of_any_name(tmp_path):
-    status, told = run(tmp_path / ODD, "--dry-run", "--gpus", "1")
+    status, told = run(tmp_path / ODD, "--dry-run")
     assert status == 0, told
-    jobs = read("smoke")
-    assert re.search(rf"^total +{len(jobs) + 1}$", told, re.MULTILINE)  # and `all`
+    assert re.search(rf"^total +{len(read('smoke')) + 1}$", told, re.MULTILINE)  # and `all`
     assert not (tmp_path / ODD / "datasets").exists()
+
+
+def test_the_plan_is_written_for_snakemake(tmp_path, an_hour, monkeypatch):
+    asked = []
+    monkeypatch.setattr(snakemake, "main", lambda words: asked.extend(words) or 0)
+    assert main(["run", "--runs-dir", str(tmp_path / ODD), "--gpus", "1", "--dry-run"]) == 0
+    assert asked[-2:] == ["gpu=1", "--dry-run"]
     assert (tmp_path / ODD / "workflow" / "params" / "grid.smoke.yaml").exists()
     table = pd.read_csv(tmp_path / ODD / "workflow" / "plan.csv", index_col="job")
-    assert table.index.tolist() == [job.name for job in jobs]
-    for name, row in table.iterrows():
-        assert shlex.split(row["command"])[-1] == name
-        assert row["mem_mb"] >= 1000
-        assert row["runtime"] >= 30
-        assert row["gpu"] == any(
-            word in name for word in ("offline", "shannon", "beh", "baselines")
-        )
+    assert table.index.tolist() == [job.name for job in read("smoke")]
+    assert [shlex.split(command)[-1] for command in table["command"]] == table.index.tolist()
+    assert set(table["mem_mb"]) == {3000, 4500}
+    assert set(table["runtime"]) == {30, 180}
+    learns = table.index.str.contains("offline|shannon|beh|baselines")
+    assert (table["gpu"] == learns).all()
 
 
 def test_what_cannot_run_is_refused_before_anything_is_written(tmp_path, make_dataset, capsys):
@@ -77,11 +78,10 @@ def test_what_cannot_run_is_refused_before_anything_is_written(tmp_path, make_da
     assert "unrecognized arguments: --oly walker" in capsys.readouterr().err
 
 
-def test_a_second_engine_is_refused(tmp_path):
+def test_a_second_engine_is_refused(tmp_path, an_hour, capsys):
     with runs.locked([tmp_path / "workflow"]):
-        status, told = run(tmp_path, "--only", "collect/walker/random-s0")
-    assert status == 2
-    assert f"workflow is in use by process {os.getpid()}" in told
+        assert main(["run", "--runs-dir", str(tmp_path)]) == 2
+    assert f"workflow is in use by process {os.getpid()}" in capsys.readouterr().err
 
 
 @pytest.mark.slow  # Snakemake's plugin waits for the queue
@@ -111,64 +111,34 @@ def test_slurm_is_asked_for_what_the_plan_says(tmp_path):
 
 
 def contents(runs_dir):
-    """Digests of the files that are the same whenever they are made: no logs, no Snakemake."""
-    return {
-        str(file.relative_to(runs_dir)): hashlib.sha256(file.read_bytes()).hexdigest()
-        for folder in ("datasets", "offline")
-        for file in sorted((runs_dir / folder).rglob("*"))
-        if file.is_file() and file.name not in ("checkpoint.pt", runs.LOCK)
-    }
+    """The files that are the same whenever they are made."""
+    files = [f for name in ("datasets", "offline") for f in (runs_dir / name).rglob("*.*")]
+    files = [file for file in files if file.is_file() and file.name != "checkpoint.pt"]
+    return {file.relative_to(runs_dir): file.read_bytes() for file in files}
 
 
 PART = ("--only", "collect/walker/random-s0 */shannon-s0/td3", "--checkpoint-minutes", "0.01")
 
 
-def kill_during(stage, runs_dir):
-    """Begin the grid; once a job of a stage has written, kill the engine, and leave the job.
-
-    The job is stopped, so that it cannot end before the next engine meets it.
-    """
-    engine = start(runs_dir, *PART)
-    at_work = {"collect": "datasets/*/*/buffer/*.npz", "offline": "offline/*/*/*/*/config.yaml"}
-    left = None
-    while not left:
-        assert engine.poll() is None, engine.communicate()
-        time.sleep(0.05)
-        for process in psutil.Process(engine.pid).children(recursive=True):
-            with contextlib.suppress(psutil.Error):  # it has just ended
-                job = any(word.startswith(f"{stage}/") for word in process.cmdline())
-                if job and process.name() != "bash" and any(runs_dir.glob(at_work[stage])):
-                    process.suspend()
-                    left = process
-    for process in (*psutil.Process(engine.pid).children(recursive=True), engine):
-        with contextlib.suppress(psutil.Error):
-            if process != left:
-                process.kill()
-    engine.wait()
-    assert left.status() == psutil.STATUS_STOPPED
-    return left
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("stage", ["collect", "offline"])
-def test_killed_at_any_moment_it_ends_in_the_same_bytes(stage, tmp_path):
-    """The engine dies; one job is left, and the next engine's job waits for it."""
+@pytest.mark.parametrize("written", ["datasets/*/*/buffer/*.npz", "offline/*/*/*/*/config.yaml"])
+def test_killed_at_any_moment_it_ends_in_the_same_bytes(written, tmp_path):
+    """The engine and its jobs are killed once a file of the stage is there."""
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     status, told = run(whole, *PART)
     assert status == 0, told
-    left = kill_during(stage, killed)
     engine = start(killed, *PART)
-    waits = f"is in use by process {left.pid} on "
-    while not any(waits in log.read_text() for log in (killed / "logs").rglob("*.log")):
+    while not any(killed.glob(written)):
         assert engine.poll() is None, engine.communicate()
-        time.sleep(0.1)
-    left.resume()
-    told, _ = engine.communicate()
-    assert engine.returncode == 0, told
-    assert contents(killed) == contents(whole)
+        time.sleep(0.05)
+    for process in (*psutil.Process(engine.pid).children(recursive=True), engine):
+        with contextlib.suppress(psutil.Error):  # it has just ended
+            process.kill()
+    engine.wait()
     status, told = run(killed, *PART)
     assert status == 0, told
-    assert "about 0.0 hours" in told
+    assert contents(killed) == contents(whole)
+    assert "about 0.0 hours" in run(killed, *PART)[1]
 
 
 @pytest.mark.slow

@@ -64,7 +64,7 @@ def test_starts_depend_on_seed_and_step_and_a_broken_simulation_ends_no_other(
 def test_starts_are_upright_or_not():
     """Quadruped's floor of about 500 is the share of starts from which it lands on its feet."""
     config = OfflineConfig(domain="quadruped", task="quadruped_run", eval_episodes=1)
-    evaluator = Evaluator([replace(config, seed=seed) for seed in range(3)])
+    evaluator = Evaluator([replace(config, seed=seed) for seed in (0, 3)])
     table = pd.DataFrame(evaluator(lambda obs: torch.zeros(*obs.shape[:-1], 12), 0))
     assert set(table["upright"]) == {0, 1}
     assert ((table["return"] > 450) == table["upright"]).all()

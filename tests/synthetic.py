@@ -17,19 +17,15 @@ QS = (0.2, 0.5, 0.7, 0.9, 1.1)
 
 def grid(repeated=3):
     """The datasets of the laptop experiment: three recipes `repeated` times, all others once."""
-    seeds = range(repeated)
+    seeds, rms = range(repeated), {"label": "rms", "intrinsic_reward_scale": "rms"}
     return [
         *({"objective": "shannon", "seed": seed} for seed in seeds),
         *({"objective": "behavioral", "alpha": alpha} for alpha in ALPHAS),
         *({"objective": "behavioral", "seed": seed} for seed in seeds[1:]),
         *({"objective": "renyi", "q": q} for q in QS),
         *({"objective": "rnd", "seed": seed} for seed in seeds),
-        {"objective": "smm"},
-        {"objective": "random"},
-        *(
-            {"alpha": alpha, "label": "rms", "intrinsic_reward_scale": "rms"}
-            for alpha in (0.5, 2.0, 5.0)
-        ),
+        *({"objective": name} for name in ("smm", "random")),
+        *({"alpha": alpha, **rms} for alpha in (0.5, 2.0, 5.0)),
     ]
 
 
@@ -54,7 +50,7 @@ def tables(
     """
     random = np.random.default_rng(seed)
     sizes = {"scale": "synthetic", "num_steps": 50_000}
-    configs = [PretrainConfig(**{**sizes, **options}) for options in datasets or grid()]
+    configs = [PretrainConfig(**(sizes | options)) for options in datasets or grid()]
     rows = [
         _row(OfflineConfig(domain=task.partition("_")[0], task=task, seed=i), name, 0, value + i)
         for task in tasks
@@ -78,12 +74,8 @@ def tables(
     }
     known = described[["dataset", "domain", "objective", "parameter", "seed", "scale"]]
     learning = {"num_steps": 10_000, "batch_size": 256, "hidden_dim": 256, "eval_episodes": 10}
-    provenance = {
-        "scale": "synthetic",
-        "learning": dict.fromkeys(learners, learning),
-        "not finished": {"datasets": [], "policies": []},
-        "processor": "none",
-    }
+    provenance = {"scale": "synthetic", "learning": dict.fromkeys(learners, learning)}
+    provenance |= {"not finished": {"datasets": [], "policies": []}, "processor": "none"}
     return Tables(pd.DataFrame(rows), described, known.assign(**measures).round(5), provenance)
 
 

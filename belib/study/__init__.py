@@ -24,16 +24,14 @@ from belib.study.claims import CLAIMS, SIDES, TABLE_1, TEXTS, Claim
 
 LEVEL = 0.05  # the chance of a verdict where there is no effect, for each claim
 RELEVANT = 0.1  # the difference that a study should see, as a share of the other side's mean
-COLUMNS = ("claim", "task", "sides", "what", "value", "low", "high", "p", "p_if_equal", "paper")
-COLUMNS += ("on_its_side", "needed", "datasets", "verdict")
+COLUMNS = ["claim", "task", "sides", "what", "value", "low", "high", "p", "p_if_equal", "paper"]
+COLUMNS += ["on_its_side", "needed", "datasets", "verdict"]
 COMPARISONS = {"best": statistics.best_against_best, "mean": statistics.mean_against_mean}
 UNDECIDED, NOT_RUN = "undecided", "not run"
 ONE_SIDED = {"rank": "rank correlation with ", "spread": "sd of datasets / of seeds"}
 ONE_SIDED |= dict.fromkeys(("order", "disorder"), "squared steps / noise")
-
-_DATASET = ["domain", "dataset"]
-_RECIPE = ["objective", "parameter", "variant", "recipe"]
-_KNOWN = [*_DATASET, *_RECIPE, "intrinsic_reward_scale", "collection", "plain", "long"]
+_DATASET, _RECIPE = ["domain", "dataset"], ["objective", "parameter", "variant"]
+_KNOWN = [*_DATASET, *_RECIPE, "recipe", "intrinsic_reward_scale", "collection", "plain", "long"]
 
 
 def recipes(tables: Tables) -> pd.DataFrame:
@@ -56,13 +54,10 @@ def policies(tables: Tables, score: str = "final") -> pd.DataFrame:
     A learner seed that one of a task's datasets lacks is left out for all of them.
     """
     learnt = tables.offline[tables.offline["algorithm"].isin(tables.learners)]
-    rows = results.scores(learnt, score).drop(columns=_RECIPE[:3])
+    rows = results.scores(learnt, score).drop(columns=_RECIPE)
     rows = rows.merge(recipes(tables)[[*_KNOWN, "place"]], on=_DATASET)
-    task, seed = (
-        rows.groupby(keys)["dataset"].transform("nunique")
-        for keys in (["algorithm", "task"], ["algorithm", "task", "seed"])
-    )
-    rows = rows[seed == task]
+    tasks, seeds = (rows.groupby(["algorithm", "task", *by])["dataset"] for by in ([], ["seed"]))
+    rows = rows[seeds.transform("nunique") == tasks.transform("nunique")]
     return rows.sort_values(["place", "collection"], kind="stable", ignore_index=True)
 
 
@@ -73,16 +68,13 @@ def units(tables: Tables, score: str = "final", *, logarithms: bool = False) -> 
     of freedom; random actions and long datasets are left out. `seeds_sd` is that of learner seeds
     on one dataset, without what a seed has in common on all datasets. `noise_sd` is the spread
     between datasets, no smaller than learner seeds alone give: the truth cannot lie below that.
-
-    Args:
-        score: see `policies`. Policies that diverged are in no mean.
-        logarithms: of returns, whose spread need not grow with their size. Raise ValueError if
-            they are not positive.
+    Policies that diverged are in no mean. `score` is that of `policies`. Logarithms of returns need
+    not spread more where returns are higher; raise ValueError for returns that are not positive.
     """
     returns = policies(tables, score).rename(columns={"algorithm": "measure", "return": "value"})
-    if logarithms and not (returns["value"].dropna() > 0).all():
-        raise ValueError("logarithms need positive returns")
     if logarithms:
+        if (returns["value"] <= 0).any():
+            raise ValueError("logarithms need positive returns")
         returns["value"] = np.log(returns["value"])
     covered = tables.coverage.melt(_DATASET, MEASURES, "measure", "value").dropna(subset="value")
     covered = recipes(tables).merge(covered, on=_DATASET).assign(seed=0, logarithm=False)
@@ -102,7 +94,7 @@ def _units(rows: pd.DataFrame) -> pd.DataFrame:
     datasets = statistics.pooled_noise(_repeated(units))
     noise = datasets._replace(sd=np.fmax(datasets.sd, seeds.sd / count**0.5))
     for name, (sd, df) in {"datasets": datasets, "seeds": seeds, "noise": noise}.items():
-        units[f"{name}_sd"], units[f"{name}_df"] = sd, df
+        units[[f"{name}_sd", f"{name}_df"]] = sd, df
     return units.assign(seeds=count)
 
 
@@ -133,13 +125,12 @@ def spreads(units: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for task, group in units.groupby("task", sort=False):
         repeated = [values for values in _repeated(group) if np.ptp(values) > 0]
-        p_equal = stats.bartlett(*repeated).pvalue if len(repeated) > 1 else np.nan
-        for source, p in (("datasets", p_equal), ("seeds", np.nan)):
+        p_equal = {"datasets": stats.bartlett(*repeated).pvalue} if len(repeated) > 1 else {}
+        for source in ("datasets", "seeds"):
             noise = spread(group, source)
-            low, high = statistics.sd_interval(noise)
-            row = {"task": task, "source": source, **noise._asdict(), "low": low, "high": high}
-            rows.append({**row, "p_equal": float(p)})
-    return pd.DataFrame(rows)
+            ends = statistics.sd_interval(noise)
+            rows.append((task, source, *noise, *ends, p_equal.get(source, np.nan)))
+    return pd.DataFrame(rows, columns=["task", "source", "sd", "df", "low", "high", "p_equal"])
 
 
 def means(units: pd.DataFrame) -> pd.DataFrame:
@@ -154,11 +145,7 @@ def means(units: pd.DataFrame) -> pd.DataFrame:
 
 
 def study(
-    units: pd.DataFrame,
-    learner: str,
-    *,
-    coverage: str = MEASURES[0],
-    claims: Sequence[Claim] = CLAIMS,
+    units: pd.DataFrame, learner: str, *, coverage: str = MEASURES[0], claims: Sequence = CLAIMS
 ) -> pd.DataFrame:
     """Test claims on a learner's returns and a measure of coverage, one of `MEASURES`.
 
@@ -170,17 +157,15 @@ def study(
     for name in {learner, coverage} - {*measures}:
         raise ValueError(f"learner and coverage must be of {', '.join(measures)}, got {name!r}")
     others = [name for name in measures if name not in (learner, *MEASURES)]
-    tables = {
-        "return": units[units["measure"] == learner],
-        "coverage": units[units["measure"] == coverage],
-        "return and coverage": paired(units, learner, coverage),
-        "return of learners": paired(units, learner, *others),
-    }
+    of = {"return": learner, "coverage": coverage}
+    tables = {name: units[units["measure"] == measure] for name, measure in of.items()}
+    tables["return and coverage"] = paired(units, learner, coverage)
+    tables["return of learners"] = paired(units, learner, *others)
     parts = [means(rows).assign(of=name) for name, rows in tables.items() if len(rows)]
     table = pd.concat(parts, ignore_index=True)
     table = table.join(pd.DataFrame({side: table.eval(query) for side, query in SIDES.items()}))
     rows = [row for claim in claims for row in _tested(claim, table[table["of"] == claim.measure])]
-    return pd.DataFrame(rows, columns=[*COLUMNS])
+    return pd.DataFrame(rows, columns=COLUMNS)
 
 
 def _tested(claim: Claim, table: pd.DataFrame) -> list[dict[str, Any]]:

@@ -41,7 +41,7 @@ def log_density_and_bounds(case):
 CASES = [case for case in ORACLES["cases"] if case["d"] != 4]
 
 
-@pytest.mark.parametrize("step", [13, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("step", [29, pytest.param(1, marks=pytest.mark.slow)])
 def test_oracles(step):
     assert len(CASES) == 182 + 84
     for case in CASES[::step]:

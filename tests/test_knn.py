@@ -112,12 +112,6 @@ def test_float32_in_512_dimensions(exclude_self):
     np.testing.assert_allclose(array, expected, rtol=1e-12)
 
 
-def test_ordinary_points_need_no_second_search(monkeypatch):
-    """The bound of the product's errors is tight enough that differences are rarely asked."""
-    monkeypatch.setattr(knn, "_by_differences", None)
-    knn_distances(torch.tanh(seeded(4, 256, 128)), k=12)
-
-
 def test_gradients_reach_the_points_and_are_finite_at_duplicates():
     x = seeded(20, 3).double().requires_grad_()
     assert torch.autograd.gradcheck(lambda y: knn_distances(y, k=3), x)
@@ -129,29 +123,25 @@ def test_gradients_reach_the_points_and_are_finite_at_duplicates():
     assert torch.equal(knn_distances(x, k=3).detach(), knn_distances(x.detach(), k=3))
 
 
-WRONG = [np.zeros(5), np.zeros((2, 3, 4)), "points", None, [[0.0], [np.nan]], torch.zeros(5)]
-WRONG += [torch.zeros(2, 2, 3, 4), torch.zeros(5, 2, dtype=torch.int64)]
+FEW = torch.zeros(12, 2)
 
 
-@pytest.mark.parametrize("x", WRONG)
-def test_what_are_no_points(x):
-    with pytest.raises(ValueError, match="x must"):
-        knn_distances(x, k=1)
-
-
-def test_refusals():
-    x = torch.zeros(12, 2)
-    for points in (x, x.numpy()):
-        with pytest.raises(ValueError, match="k must be between 1 and 11, got 12"):
-            knn_distances(points, k=12)
-        with pytest.raises(ValueError, match="got 'cosine'"):
-            knn_distances(points, k=2, metric="cosine")
-    x[3, 1] = torch.nan
-    with pytest.raises(ValueError, match="points must be finite"):
-        knn_distances(x, k=2)
-    with pytest.raises(ValueError, match="metric must be euclidean"):
-        knn_distances(x, k=2, metric="chebyshev")
-    for d in (1, 9):
-        for scale in (1e-160, 1e160):
-            with pytest.raises(ValueError, match="equal or 1e-150 to 1e\\+150 apart"):
-                knn_distances(scale * samples("normal", d), k=2)
+@pytest.mark.parametrize(
+    ("x", "options", "match"),
+    [
+        (np.zeros(5), {}, "x must"),
+        ("points", {}, "x must"),
+        ([[0.0], [np.nan]], {}, "x must"),
+        (torch.zeros(2, 2, 3, 4), {}, "x must"),
+        (torch.zeros(5, 2, dtype=torch.int64), {}, "x must"),
+        (torch.full((12, 2), torch.nan), {}, "points must be finite"),
+        (FEW, {"k": 12}, "k must be between 1 and 11, got 12"),
+        (FEW.numpy(), {"k": 12}, "k must be between 1 and 11, got 12"),
+        (FEW, {"metric": "chebyshev"}, "metric must be euclidean"),
+        (FEW.numpy(), {"metric": "cosine"}, "got 'cosine'"),
+        *((scale * np.eye(9, d), {}, "1e-150 to") for scale in (1e-160, 1e160) for d in (1, 9)),
+    ],
+)
+def test_refusals(x, options, match):
+    with pytest.raises(ValueError, match=match):
+        knn_distances(x, **{"k": 1, **options})

@@ -9,7 +9,7 @@ import torch
 from belib.agents import AGENTS, agent_of, side_by_side
 from belib.config import PretrainConfig
 from belib.replay import Batch
-from belib.rewards import OBJECTIVES, behavioral_reward, facts
+from belib.rewards import behavioral_reward, facts
 from belib.weighting import prelec_beta
 
 OBS, ACTION, SKILLS, SIZE = 5, 2, 3, 32
@@ -34,11 +34,6 @@ def batch(objective="behavioral", members=1, seed=0, scale=1.0):
     action = torch.randn(members, SIZE, ACTION, generator=g).tanh()
     reward, discount = torch.zeros(members, SIZE), torch.full((members, SIZE), 0.97)
     return Batch(path[:, :, 0], action, reward, discount, path[:, :, -1], path)
-
-
-def test_every_objective_has_an_agent_of_the_registry():
-    assert {entry.agent for entry in OBJECTIVES.values()} == {*AGENTS, None}
-    assert agent_of("random") is None
 
 
 @pytest.mark.parametrize("objective", EXPLORERS)
@@ -113,24 +108,19 @@ def test_rms_scaled_rewards_have_unit_size():
     assert metrics["intrinsic_reward"].item() < 0.5  # logged before it is scaled
 
 
-def test_rnd_by_hand():
-    agent, data = make("rnd"), batch("rnd", scale=7.0)
+def test_rnd_by_hand_and_its_predictor_learns():
+    agent, data = make("rnd", learning_rate=1e-3), batch("rnd", scale=7.0)
     x = data.obs[0].double()
     x = ((x - x.mean(0)) / (x.var(0, correction=0) + 1e-5).sqrt()).clamp(-5, 5).float()
     error = (agent.target(x[None]) - agent.predictor(x[None])).square().mean(-1)
     torch.testing.assert_close(agent.error(data.obs), error)
     reward, _ = agent.intrinsic_reward(data.obs)
     torch.testing.assert_close(reward, error / error.std(correction=0), rtol=1e-3, atol=0)
-
-
-def test_rnds_target_stays_and_its_predictor_learns():
-    agent, data = make("rnd", learning_rate=1e-3), batch("rnd")
-    fixed = copy.deepcopy(list(agent.target.parameters()))
-    before = agent.error(data.obs).mean()
+    target = copy.deepcopy(list(agent.target.parameters()))
     for _ in range(60):
         agent.update_representation(data)
-    assert all(map(torch.equal, fixed, agent.target.parameters()))
-    assert agent.error(data.obs).mean() < before / 2
+    assert all(map(torch.equal, target, agent.target.parameters()))
+    assert agent.error(data.obs).mean() < error.mean() / 2
 
 
 @pytest.mark.parametrize("convention", ["urlb", "corrected"])
@@ -172,18 +162,6 @@ def test_smm_pays_a_batch_before_its_discriminator_learns_skills_from_states():
     for _ in range(60):
         last = agent.update_representation(data)
     assert last["discriminator_loss"] < 0.1
-
-
-@pytest.mark.parametrize("objective", EXPLORERS)
-def test_products_in_bfloat16_pay_nearly_the_same(objective):
-    """bfloat16 has 3 digits; distances and sums are computed in float32 from them."""
-    exact, rounded = make(objective), make(objective, precision="bfloat16")
-    for step in range(3):
-        data = batch(objective, seed=step)
-        one, two = exact.update(data), rounded.update(data)
-    assert all(value.dtype == torch.float32 for value in (*two.values(), *rounded.parameters()))
-    torch.testing.assert_close(two["intrinsic_reward"], one["intrinsic_reward"], rtol=0.05, atol=0)
-    assert two["intrinsic_reward"] != one["intrinsic_reward"]
 
 
 def test_objectives_stand_side_by_side_once_and_random_actions_last():

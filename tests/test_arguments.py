@@ -18,11 +18,10 @@ PMF, HIGH = np.array([0.5, 0.3, 0.2]), np.full(2, 9.0)
 
 # Every public function of arrays, as a function of one array that it must accept or refuse.
 FUNCTIONS = {
-    "knn_distances": (lambda x: knn_distances(x, k=3), SAMPLES),
+    "knn": (lambda x: knn_distances(x, k=3), SAMPLES),
     "shannon_entropy_knn": (estimators.shannon_entropy_knn, SAMPLES),
     "renyi_entropy_knn": (lambda x: estimators.renyi_entropy_knn(x, q=0.5), SAMPLES),
     "behavioral_entropy_knn": (lambda x: estimators.behavioral_entropy_knn(x, alpha=0.5), SAMPLES),
-    "naive": (lambda x: estimators.naive_behavioral_entropy_knn(x, alpha=0.5), SAMPLES),
     "support": (lambda x: estimators.shannon_entropy_knn(SAMPLES, support=(-9, x)), HIGH),
     "shannon_entropy": (entropy.shannon_entropy, PMF),
     "renyi_entropy": (lambda x: entropy.renyi_entropy(x, q=2.0), PMF),
@@ -88,7 +87,6 @@ def test_the_checks_by_hand():
 
 
 ENTROPIES = {
-    "shannon": estimators.shannon_entropy_knn,
     "renyi 0.5": functools.partial(estimators.renyi_entropy_knn, q=0.5),
     "behavioral 0.5": functools.partial(estimators.behavioral_entropy_knn, alpha=0.5),
     "behavioral 2": functools.partial(estimators.behavioral_entropy_knn, alpha=2.0),
@@ -141,7 +139,6 @@ POSITIVE = "must be positive and finite"
 INTEGER = "k must be an integer|k must be between 1 and 59, got -1"
 PARAMETERS = [
     (f"alpha {POSITIVE}", Prelec),
-    (f"alpha {POSITIVE}", lambda x: rewards.behavioral_reward(PMF, alpha=x, beta=1.0)),
     (f"beta {POSITIVE}", lambda x: rewards.behavioral_reward(PMF, alpha=1.0, beta=x)),
     ("c must be", lambda x: rewards.behavioral_reward(PMF, alpha=1.0, beta=1.0, c=x)),
     (f"q {POSITIVE}", lambda x: rewards.renyi_reward(PMF, q=x)),
@@ -149,7 +146,6 @@ PARAMETERS = [
     ("q must be", lambda x: estimators.renyi_entropy_knn(SAMPLES, q=x)),
     ("volume must be", lambda x: estimators.shannon_entropy_knn(SAMPLES, reference_volume=x)),
     (INTEGER, lambda x: knn_distances(SAMPLES, k=x)),
-    (INTEGER, lambda x: knn_distances(torch.tensor(SAMPLES), k=x)),
 ]
 NO_NUMBERS = ["2", None, [1.0, 2.0], np.array([0.5, 2.0]), 1j, math.nan, 0.0, -1]
 

@@ -11,7 +11,6 @@ from dm_control.suite import base
 
 from belib import datasets, envs, figures, training
 from belib.agents.apt import APT
-from belib.config import PretrainConfig
 from belib.rewards import OBJECTIVES, Objective, facts
 
 SLIDER = """
@@ -75,15 +74,12 @@ def test_a_domain_is_collected_relabelled_and_learnt(rail, small_pretrain, small
     assert datasets.validate(folder) == []
     dataset = datasets.load(folder)
     assert [dataset.lengths, dataset.domain] == [[100] * 4, rail]
-    for task in ("rail_left", "rail_right"):
-        again = np.concatenate(datasets.relabel(dataset, task))
-        assert (again == np.concatenate(datasets.task_rewards(dataset, [task]))[:, 0]).all()
+    again = np.concatenate(datasets.relabel(dataset, "rail_right"))
+    assert (again == np.concatenate(datasets.task_rewards(dataset, ["rail_right"]))[:, 0]).all()
     configs = [small_offline(domain=rail, task=f"rail_{side}") for side in ("left", "right")]
     table = training.train_groups([[config] for config in configs], runs_dir=tmp_path)
     assert set(table["task"]) == {"rail_left", "rail_right"}
     assert len(training.evaluate_baselines(configs, runs_dir=tmp_path)) == 4
-    env, again = envs.Environment("rail_right", 3), envs.Environment("rail_right", 3)
-    assert np.array_equal(env.reset().obs, again.reset().obs)
     assert envs.observation_names(rail) == ["position", "velocity"]
     assert envs.domain_sizes(rail) == {"observation": 2, "action": 1, "physics": 2}
 
@@ -92,7 +88,6 @@ def test_a_domain_is_collected_relabelled_and_learnt(rail, small_pretrain, small
     ("domain", "tasks", "message"),
     [
         ("walker", {"fly": reach}, "must be new, got walker"),
-        ("point", {"mass_easy": reach}, "must be new, got point_mass_easy"),
         ("a/b", {"fly": reach}, r"must have identifiers as names, got \['a/b'"),
         ("rail", {}, "must have identifiers as names"),
     ],
@@ -121,5 +116,3 @@ def test_an_objective_is_collected_for_learnt_and_named(
     table = training.train_groups(groups, runs_dir=tmp_path)
     assert set(table["objective"]) == {"power", "behavioral"}
     assert figures.style.objective_label(power, 3.0) == "power 3"
-    with pytest.raises(ValueError, match=r"must be one of behavioral, .*task, power, got 'pover'"):
-        PretrainConfig(objective="pover")

@@ -68,16 +68,6 @@ def test_running_moments_and_rms_are_those_of_all_numbers():
     assert torch.isfinite(RunningRMS(1)(torch.zeros(1, 4))).all()
 
 
-def test_float32_and_tf32_products_on_a_cpu_have_single_precision():
-    one, two = torch.randn(2, 8, 300, 300, generator=torch.Generator().manual_seed(0))
-    exact = one.double() @ two.double()
-    with products("float32"):
-        product = one @ two
-    with products("tf32"):
-        assert torch.equal(one @ two, product)
-    assert (product - exact).abs().max() / exact.abs().max() < 1e-5
-
-
 @pytest.mark.parametrize(("error", "answer"), [(1e-6, "medium"), (2e-3, "highest")])
 def test_torchs_setting_is_the_fastest_that_is_right_and_restored(monkeypatch, error, answer):
     """On a processor whose products have this error at the setting `medium`."""
@@ -110,26 +100,12 @@ def test_bfloat16_products_use_present_parameters_and_leave_all_else_in_float32(
 
 def test_the_fastest_precision_is_measured_and_must_be_right(monkeypatch):
     assert machine.fastest_precision() in ("float32", "bfloat16")  # with the real clock
-    for ratio, error, answer in (
-        (1.4, 1e-3, "bfloat16"),
-        (1.2, 1e-3, "float32"),
-        (2.0, 0.1, "float32"),
-    ):
+    cases = ((1.4, 1e-3, "bfloat16"), (1.2, 1e-3, "float32"), (2.0, 0.1, "float32"))
+    for ratio, error, answer in cases:
         times = {"float32": ratio, "bfloat16": 1.0}
         monkeypatch.setattr(machine, "_seconds_of_a_product", times.get)
         monkeypatch.setattr(machine, "_error_of_a_product", lambda error=error: error)
         assert machine.fastest_precision.__wrapped__() == answer
-
-
-def test_the_target_critic_moves_by_tau():
-    made = learner("td3")
-    with torch.no_grad():
-        for parameter in made.critic.parameters():
-            parameter += 1
-    before, after = copy.deepcopy(made.critic_target.state_dict()), made.critic.state_dict()
-    made.update_target()
-    for name, value in made.critic_target.state_dict().items():
-        torch.testing.assert_close(value, 0.99 * before[name] + 0.01 * after[name])
 
 
 def test_a_cleared_member_is_zero_and_the_others_are_as_before():
@@ -148,10 +124,8 @@ def test_smoothing_noise_is_drawn_for_each_row_clipped_and_differentiable():
     noisy = made.smoothed(mean)
     noise = (noisy - mean).detach()
     assert noise.abs().max() <= 0.3 + 1e-6
-    assert noise[0, 0, 0] != noise[0, 1, 0]
     clipped = (0.2 * torch.randn(100_000)).clamp(-0.3, 0.3).std()
-    assert noise.std() == pytest.approx(clipped.item(), rel=0.05)
-    assert noisy.abs().max() <= 1
+    assert noise[0, :, 0].std() == pytest.approx(clipped.item(), rel=0.05)
     noisy.sum().backward()
     assert made.actor.head[-1].weight.grad.abs().sum() > 0
 

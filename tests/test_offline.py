@@ -11,7 +11,6 @@ from torch import nn
 from belib.config import ALGORITHMS, OfflineConfig
 from belib.offline import LEARNERS
 from belib.offline.cql import tanh_normal
-from belib.offline.td3 import normal_log_density
 from belib.replay import Batch
 
 OBS, ACTION = 5, 2
@@ -44,17 +43,14 @@ class LinearCritic(nn.Module):
 
 
 class Half(nn.Module):
-    """The policy's mean action is half the state."""
+    """The policy's mean is half the state; a Gaussian's standard deviation is 0."""
+
+    def __init__(self, gaussian):
+        super().__init__()
+        self.gaussian = gaussian
 
     def forward(self, obs):
-        return obs / 2
-
-
-class HalfGaussian(nn.Module):
-    """The policy's mean is half the state, and its standard deviation 0."""
-
-    def forward(self, obs):
-        return obs / 2, torch.full_like(obs, 1e-9)
+        return (obs / 2, torch.full_like(obs, 1e-9)) if self.gaussian else obs / 2
 
 
 def by_hand(algorithm, **changes):
@@ -64,22 +60,14 @@ def by_hand(algorithm, **changes):
     """
     made = learner(algorithm, dims=(1, 1), stddev=0.5, stddev_clip=1e-9, **changes)
     made.critic = made.critic_target = LinearCritic()
-    made.actor = HalfGaussian() if algorithm == "cql" else Half()
+    made.actor = Half(gaussian=algorithm == "cql")
     s, a, later = torch.tensor([[0.4, 0.8], [0.5, -0.5], [0.2, 0.6]]).view(3, 1, 2, 1)
     reward, discount = torch.tensor([[[1.0, 2.0]], [[0.9, 0.0]]])
     return made, Batch(s, a, reward, discount, later, path=None)
 
 
-def test_td3s_critic_loss_by_hand():
-    # a' = 0.1, 0.3; min Q' = 0.3, 0.9; y = 1.27, 2. Q1 = 0.9, 0.3; Q2 = 1.4, -0.2.
-    made, data = by_hand("td3")
-    expected = (0.37**2 + 1.7**2) / 2 + (0.13**2 + 2.2**2) / 2
-    assert made.critic_loss(data)[0].item() == pytest.approx(expected, rel=1e-5)
-
-
 def log_density(error):
-    """Return the log density of a normal variable of standard deviation 0.5."""
-    return -(error**2) / (2 * 0.25) - math.log(0.5) - 0.5 * math.log(2 * math.pi)
+    return torch.distributions.Normal(0.0, 0.5).log_prob(torch.tensor(error)).item()
 
 
 ACTOR_LOSSES = {  # a = 0.2, 0.4; min Q = 0.6, 1.2; the data's actions are off by 0.3, 0.9
@@ -95,10 +83,14 @@ ACTOR_LOSSES = {  # a = 0.2, 0.4; min Q = 0.6, 1.2; the data's actions are off b
 
 
 @pytest.mark.parametrize("name", ACTOR_LOSSES)
-def test_actor_losses_by_hand(name):
+def test_losses_by_hand(name):
     algorithm, _, weight = name.partition(" ")
     made, data = by_hand(algorithm, **({"crr_weight": weight} if weight else {}))
     assert made.actor_loss(data)[0].item() == pytest.approx(ACTOR_LOSSES[name], rel=1e-5)
+    if algorithm == "td3":
+        # a' = 0.1, 0.3; min Q' = 0.3, 0.9; y = 1.27, 2. Q1 = 0.9, 0.3; Q2 = 1.4, -0.2.
+        expected = (0.37**2 + 1.7**2) / 2 + (0.13**2 + 2.2**2) / 2
+        assert made.critic_loss(data)[0].item() == pytest.approx(expected, rel=1e-5)
 
 
 def test_cqls_exorl_loss_by_hand(monkeypatch):
@@ -144,17 +136,15 @@ def test_exorls_cql_squashes_means_twice_and_averages_log_densities():
         assert made.act(obs, explore=True).abs().max() <= 1
 
 
-def test_densities_are_torchs():
-    g = torch.Generator().manual_seed(0)
-    mean, std = torch.randn(3, 4, generator=g), torch.rand(3, 4, generator=g) + 0.1
+def test_the_density_of_a_squashed_action_is_torchs_and_finite():
+    mean, std, noise = torch.rand(3, 3, 4) + 0.1
     normal = torch.distributions.Normal(mean, std)
-    torch.testing.assert_close(normal_log_density(mean + 1, mean, std), normal.log_prob(mean + 1))
-    tanh = torch.distributions.TanhTransform()
-    squashed = torch.distributions.TransformedDistribution(normal, tanh)
-    action, log_density = tanh_normal(mean, std, torch.randn(3, 4, generator=g))
+    squashed = torch.distributions.TransformedDistribution(
+        normal, torch.distributions.TanhTransform()
+    )
+    action, log_density = tanh_normal(mean, std, noise)
     torch.testing.assert_close(log_density, squashed.log_prob(action), atol=1e-4, rtol=1e-4)
-    _, far = tanh_normal(torch.full((1,), 50.0), torch.ones(1), torch.zeros(1))
-    assert torch.isfinite(far).all()
+    assert torch.isfinite(tanh_normal(50 * mean, std, noise)[1]).all()
 
 
 @pytest.mark.parametrize("soft", [False, True])
@@ -177,14 +167,12 @@ def test_cqls_temperature_rises_where_entropy_is_below_its_target():
         assert -gradient.sign().item() == sign
 
 
-def losses(case, steps=(1, 10, 100)):
+def losses(case):
     name, _, convention = case.partition("-")
-    made, rows = learner(name, **({"convention": convention} if convention else {})), []
-    for step in range(1, max(steps) + 1):
-        metrics = made.update(batch(seed=step))
-        if step in steps:
-            rows.append({key: value.item() for key, value in metrics.items() if "loss" in key})
-    return rows
+    made = learner(name, **({"convention": convention} if convention else {}))
+    metrics = [made.update(batch(seed=step)) for step in range(1, 101)]
+    rows = [metrics[step - 1] for step in (1, 10, 100)]
+    return [{key: row[key].item() for key in row if "loss" in key} for row in rows]
 
 
 CASES = [*ALGORITHMS, "cql-standard"]

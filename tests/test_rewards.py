@@ -20,12 +20,8 @@ DISTANCES = [0, 0.01, 0.1, 0.5, 1, 2, 5, 10, 50]
 TABLE = {
     0.2: [0, 7.119e-4, 4.186e-3, 0.01128, 0.01669, 0.02483, 0.04351, 0.06891, 0.2226],
     0.5: [0, 7.775e-4, 0.01428, 0.0649, 0.1041, 0.1529, 0.2364, 0.3237, 0.7005],
-    0.7: [0, 3.704e-4, 0.01381, 0.1059, 0.2026, 0.336, 0.5558, 0.756, 1.426],
-    0.9: [0, 1.548e-4, 0.01043, 0.1302, 0.3032, 0.5891, 1.11, 1.57, 2.792],
     1.0: [0, 9.852e-5, 8.665e-3, 0.1352, 0.3466, 0.7324, 1.493, 2.18, 3.855],
-    1.5: [0, 9.922e-6, 2.908e-3, 0.1164, 0.458, 1.452, 4.59, 8.396, 17.19],
     2.0: [0, 9.901e-7, 9.071e-4, 0.08006, 0.4448, 1.989, 9.595, 22.88, 64.85],
-    3.0: [0, 9.852e-9, 8.658e-5, 0.03327, 0.3302, 2.563, 24.81, 96.74, 637.4],
     5.0: [0, 9.754e-13, 7.865e-7, 5.479e-3, 0.16, 3.197, 91.22, 752.3, 2.526e4],
 }
 SHANNON = [0, 9.95e-3, 0.09531, 0.4055, 0.6931, 1.099, 1.792, 2.398, 3.932]
@@ -90,32 +86,19 @@ def test_c_above_one_pays_for_any_novelty_and_c_below_one_is_refused():
         behavioral_reward(1.0, alpha=0.5, beta=1.0, c=1 - 1e-9)
 
 
-def test_at_alpha_one_it_is_not_the_shannon_reward():
-    distance = np.array(DISTANCES)
-    expected = distance / (1 + distance) * shannon_reward(distance)
-    np.testing.assert_allclose(behavioral_reward(distance, alpha=1.0, beta=1.0), expected, 1e-14)
+PEAKS = [(1.5, 512, 123.4), (2.0, 512, 91.8), (5.0, 512, 143), (2.0, None, 3.0), (5.0, None, 1.88)]
 
 
-@pytest.mark.parametrize("n_outcomes", [2, 512])
-def test_increasing_up_to_alpha_one(n_outcomes):
-    for alpha in (0.2, 0.5, 0.9, 1.0):
-        beta = prelec_beta(alpha, n_outcomes)
-        reward = behavioral_reward(np.logspace(-8, 8, 400), alpha=alpha, beta=beta)
-        assert (np.diff(reward) > 0).all()
-
-
-PEAKS = [(1.5, 512, 123.4), (2.0, 512, 91.8), (3.0, 512, 102), (5.0, 512, 143)]
-PEAKS += [(1.5, None, 5.14), (2.0, None, 3.00), (3.0, None, 2.19), (5.0, None, 1.88)]
-
-
-@pytest.mark.parametrize(("alpha", "n_outcomes", "peak"), PEAKS)
-def test_novelty_beyond_the_peak_is_punished_above_alpha_one(alpha, n_outcomes, peak):
+@pytest.mark.parametrize(
+    ("alpha", "n_outcomes", "peak"), [*PEAKS, (0.2, 2, None), (1.0, 512, None)]
+)
+def test_rewards_increase_up_to_a_peak_if_alpha_is_above_one(alpha, n_outcomes, peak):
     beta = prelec_beta(alpha, n_outcomes) if n_outcomes else 1.0
-    distance = np.geomspace(0.5, 500, 2_000)
+    distance = np.geomspace(1e-6, 1e6, 20_000)
     reward = behavioral_reward(distance, alpha=alpha, beta=beta)
     at = reward.argmax()
-    assert distance[at] == pytest.approx(peak, rel=5e-3)
-    assert peak_distance(alpha=alpha, beta=beta) == pytest.approx(peak, rel=5e-3)
+    assert distance[at] == pytest.approx(peak or 1e6, rel=5e-3)
+    assert peak_distance(alpha=alpha, beta=beta) == pytest.approx(peak or math.inf, rel=5e-3)
     assert (np.diff(reward[: at + 1]) > 0).all()
     assert (np.diff(reward[at:]) <= 0).all()  # it vanishes for alpha = 5, beta = 1
 
@@ -140,13 +123,6 @@ def test_the_exact_rewards_mean_is_the_papers_estimate(alpha, beta, d):
     if alpha == beta == 1:
         estimate = shannon_entropy_knn(sample, k=4, correction=None)
     assert np.mean(reward.sign * np.exp(reward.log)) == pytest.approx(estimate.value, rel=1e-10)
-
-
-@pytest.mark.parametrize(("d", "constant"), [(1, 5.14), (2, 5.59), (24, -1.804), (512, -869.8)])
-def test_the_dropped_constant_is_not_negligible(d, constant):
-    """At R = 1, alpha = beta = 1 the reward is u = D."""
-    reward = behavioral_reward_exact(1.0, alpha=1.0, beta=1.0, k=12, n=1024, d=d)
-    assert reward.sign * math.exp(reward.log) == pytest.approx(constant, rel=2e-3)
 
 
 @pytest.mark.parametrize("alpha", [0.2, 1.0, 5.0])

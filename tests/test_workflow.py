@@ -95,19 +95,17 @@ def test_slurm_is_asked_for_what_the_plan_says(tmp_path):
     for name, script in scripts.items():
         (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{script}\n")
         (tmp_path / "bin" / name).chmod(stat.S_IRWXU)
-    words = ["--profile", "slurm", "--gpus", "1", "--only", "collect/walker/shannon-s0"]
-    words += ["--slurm-status-command", "squeue", "--retries", "0"]
-    words += ["--slurm-init-seconds-before-status-checks", "1"]
+    name = "collect/walker/shannon-s0"
+    words = f"--profile slurm --gpus 1 --only {name} --slurm-status-command squeue --retries 0"
+    words += " --slurm-init-seconds-before-status-checks 1"
     path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
-    status, told = run(tmp_path / "runs", *words, PATH=path)
+    status, told = run(tmp_path / "runs", *words.split(), PATH=path)
     assert status == 1, told
     (submitted,) = (tmp_path / "submitted").read_text().splitlines()
-    plan = pd.read_csv(tmp_path / "runs/workflow/plan.csv", index_col="job")
-    row = plan.loc["collect/walker/shannon-s0"]
+    row = pd.read_csv(tmp_path / "runs/workflow/plan.csv", index_col="job").loc[name]
     asked = ["--cpus-per-task=1", "--gpus=1", f"--mem {row['mem_mb']}", f"-t {row['runtime']}"]
-    for option in (*asked, "-p work"):
+    for option in (*asked, "-p work", f"--target-jobs 'job:name={name}'"):
         assert option in submitted, submitted
-    assert "--target-jobs 'job:name=collect/walker/shannon-s0'" in submitted
 
 
 def contents(runs_dir):

@@ -26,12 +26,9 @@ def derive_seed(seed: int, *purpose: str | int) -> int:
 class Streams(nn.Module):
     """M independent generators: a member's draws do not depend on other members.
 
-    Generators and their states are on the CPU. `to` sets the device of the draws of `normal` and
-    `uniform`, which differ between CPUs and GPUs.
-
-    Args:
-        seeds: one per member.
-        purpose: use of the draws (`"agent"`, `"replay"`): streams of one seed must not coincide.
+    `seeds` are the members'; streams for another `purpose` (`"agent"`, `"replay"`) are independent.
+    Generators are on the CPU. `to` sets the device of the draws of `normal` and `uniform`, which
+    differ between CPUs and GPUs.
     """
 
     _place: Tensor
@@ -94,8 +91,7 @@ class Streams(nn.Module):
     def taped(self) -> Iterator[None]:
         """Take the numbers of a step from fixed memory, since a CUDA graph cannot draw.
 
-        The first step records which numbers it needs; `draw_ahead` draws them in the same order
-        before every later one. So a step has the same numbers with or without a tape.
+        The first step records what it draws; `draw_ahead` draws the same before every later one.
         """
         self._position = 0
         yield

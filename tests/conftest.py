@@ -74,9 +74,8 @@ def end_after(monkeypatch, steps, discount=1.0):
 
 
 def small_config(kind, sizes):
-    return lambda **changes: kind(
-        **{"scale": "test", "hidden_dim": 16, "batch_size": 16, **sizes, **changes}
-    )
+    sizes |= {"scale": "test", "hidden_dim": 16, "batch_size": 16}
+    return lambda **changes: kind(**(sizes | changes))
 
 
 @pytest.fixture
@@ -84,7 +83,7 @@ def small_pretrain(monkeypatch):
     """Collects two episodes of 100 steps, one of them random; keywords replace fields."""
     end_after(monkeypatch, 100)
     sizes = {"representation_dim": 8, "k": 3, "num_steps": 200, "random_steps": 100}
-    return small_config(PretrainConfig, {**sizes, "update_every": 5})
+    return small_config(PretrainConfig, sizes | {"update_every": 5})
 
 
 @pytest.fixture

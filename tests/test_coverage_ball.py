@@ -50,10 +50,8 @@ def test_known_balls():
         certify(points, ball)
         assert ball.radius == pytest.approx(radius, rel=1e-13)
     assert len(smallest_ball(simplex).support) == 25
-    for points in (np.full((50, 3), 0.1), np.array([[0.1, 0.2]])):
-        ball = smallest_ball(points)
-        assert (ball.radius, ball.weights) == (0, 1)
-        assert (ball.center == points[0]).all()
+    ball = smallest_ball(np.full((50, 3), 0.1))
+    assert (ball.radius, ball.weights, set(ball.center)) == (0, 1, {0.1})
 
 
 @pytest.mark.parametrize("d", [1, 2, 24, 78])

@@ -86,10 +86,10 @@ def test_a_net_has_cells_by_place_not_by_crowd():
         assert of_place.first().nunique() == 5
 
 
-def test_shares_of_datasets_far_apart(states):
+def test_a_dataset_far_away_shares_no_cells_and_joint_states(states):
     apart = states.features + 1000.0 * states.of("random-s0")[:, None]
-    shares = coverage.measures(coverage.States(apart, states.rows), halves=0)[["net", "recall"]]
-    assert shares["net"].sum() == pytest.approx(1), "each cell has a dataset"
+    shares = coverage.measures(coverage.States(apart, states.rows), halves=0)
+    assert shares["net"].sum() == pytest.approx(1)
     assert shares["recall"].between(0.1, 0.5).all()
 
 
@@ -107,7 +107,6 @@ def test_halves_of_episodes_see_that_points_of_an_episode_depend():
     random, errors, means = np.random.default_rng(0), [], []
     _, *halves = random_halves(np.repeat(np.arange(20), 50), 40, seed=0)
     assert (np.sum(halves, axis=1) == 500).all()
-    assert len(np.unique(halves, axis=0)) > 30
     for _ in range(200):
         x = (random.normal(size=(20, 1)) + 0.5 * random.normal(size=(20, 50))).ravel()
         errors.append(np.std([x[keep].mean() for keep in halves], ddof=1))

@@ -34,10 +34,9 @@ def test_minari_loads_equal_transitions(minari, make_dataset, capsys):
         assert np.array_equal(other.rewards, reward[1:, 0])
         assert episode.observations.dtype == episode.actions.dtype == np.float32
         assert np.array_equal(episode.infos["physics"], ours["physics"])
-        steps = len(episode.actions)
-        ends = [False] * (steps - 1) + [True]
-        assert episode.terminations.tolist() == (ends if steps == 6 else [False] * steps)
-        assert episode.truncations.tolist() == (ends if steps != 6 else [False] * steps)
+        ends = [False] * (len(episode.actions) - 1)
+        assert episode.terminations.tolist() == [*ends, len(ends) == 5]
+        assert episode.truncations.tolist() == [*ends, len(ends) != 5]
 
 
 def test_what_cannot_be_exported_leaves_nothing_and_takes_no_name(minari, make_dataset, tmp_path):

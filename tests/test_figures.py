@@ -95,7 +95,7 @@ def test_slopes_of_weightings_match_differences():
     np.testing.assert_allclose(slope, difference, rtol=1e-4)
 
 
-def test_reward_curves_show_the_papers_alphas_and_shannons_on_two_scales():
+def test_reward_curves_and_their_surface_show_rewards_and_peaks():
     axes = figures.rewards.curves([0.5, 2.0], 512)
     assert [ax.get_yscale() for ax in axes] == ["linear", "log"]
     labels = [text.get_text() for text in axes[1].get_legend().get_texts()]
@@ -105,9 +105,6 @@ def test_reward_curves_show_the_papers_alphas_and_shannons_on_two_scales():
         assert np.interp(10, distance, reward) == pytest.approx(0.3237, rel=1e-3)
         np.testing.assert_allclose(ax.lines[2].get_ydata(), np.log1p(distance))
         assert len(ax.collections) == 1  # the region of all alphas between
-
-
-def test_the_reward_surface_has_its_peaks_where_they_are():
     distance, alpha = figures.rewards.surface((0.1, 5.0), 512).lines[0].get_data()
     assert alpha.min() > 1
     assert np.interp(2.0, alpha, distance) == pytest.approx(91.8, rel=0.05)

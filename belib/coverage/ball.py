@@ -7,7 +7,7 @@ weight falls to zero on the way leaves. The radius grows with every point that e
 repeats. All points are visited only to find those outside the ball of the points seen so far.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,22 +23,16 @@ _FLAT = 1e-10  # least height / distance of a point outside the support's plane
 _JOINING = 512  # most points that a visit of all points adds
 
 
-@dataclass(frozen=True)
-class Ball:
+class Ball(NamedTuple):
     """A ball around points (n, d), and a proof that it is the smallest.
 
-    Attributes:
-        center: (d,).
-        radius: the largest distance of a point from the center.
-        support: (m,) rows of points on the boundary, ascending, m <= d + 1.
-        weights: (m,) positive numbers of sum 1 with center = weights @ points[support]. One of
-            these points is farther from any other center, so no smaller ball exists.
+    From any center but weights @ points[support] one of these points is farther.
     """
 
-    center: Array
-    radius: float
-    support: Rows
-    weights: Array
+    center: Array  # (d,)
+    radius: float  # the largest distance of a point from the center
+    support: Rows  # (m,) rows of points on the boundary, ascending, m <= d + 1
+    weights: Array  # (m,) positive numbers of sum 1 with center = weights @ points[support]
 
 
 def smallest_ball(points: ArrayLike, *, start: ArrayLike | None = None) -> Ball:

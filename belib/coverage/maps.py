@@ -133,12 +133,9 @@ A function returns the map of features and the parameters that it changed."""
 class StateMap(NamedTuple):
     """Principal components of n states, and the k-NN distances that rewards use."""
 
-    position: Array
-    """(n, 2) principal components; features beyond 5 spreads are clipped."""
-    distance: Array
-    """(n,) mean distance to the k nearest other states, in units of a feature's spread."""
-    source: str
-    """A description of the states, for captions."""
+    position: Array  # (n, 2) principal components; features beyond 5 spreads are clipped
+    distance: Array  # (n,) mean distance to the k nearest other states, in spreads of a feature
+    source: str  # a description of the states, for captions
 
 
 def find_states(runs_dir: str | Path, *, domain: str = "walker", k: int = 12) -> StateMap:

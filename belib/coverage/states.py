@@ -47,17 +47,13 @@ def draw_states(
     """Draw `size` states of each dataset, uniformly over its steps, without replacement.
 
     A dataset's draw depends on its name and the seed only. The first state of an episode is never
-    drawn: no action led to it.
-
-    Args:
-        tasks: tasks whose rewards, recorded or relabelled, are added to the rows.
+    drawn: no action led to it. Rewards of `tasks`, recorded or relabelled, are added to the rows.
 
     Raise ValueError if a dataset has fewer steps, or two share a name or differ in domain.
     """
-    steps = []
     for dataset in datasets:
         whole_number("size", size, least=1, most=dataset.steps)
-        steps.append(draw_steps(dataset, (0, dataset.steps), (size,), seed))
+    steps = [draw_steps(dataset, (0, dataset.steps), (size,), seed) for dataset in datasets]
     return read_states(datasets, steps, tasks)
 
 
@@ -72,10 +68,10 @@ def read_states(
     datasets: Sequence[Dataset], steps: Sequence[NDArray[np.intp]], tasks: Sequence[str] = ()
 ) -> States:
     """Return the states after the given steps of each dataset, counted from 0."""
-    names, domains = [data.name for data in datasets], {data.domain for data in datasets}
-    if len(set(names)) < len(names) or len(domains) != 1:
+    names, domains = {data.name for data in datasets}, {data.domain for data in datasets}
+    if len(names) < len(datasets) or len(domains) != 1:
         rule = "datasets must share one domain and differ in their names"
-        raise ValueError(f"{rule}, got {names} of {sorted(domains)}")
+        raise ValueError(f"{rule}, got {names} of {domains}")
     features, rows = [], []
     for dataset, chosen in zip(datasets, map(np.sort, steps), strict=True):
         obs = np.concatenate([episode["observation"][1:] for episode in dataset.episodes()])

@@ -28,8 +28,7 @@ def curves(metrics: pd.DataFrame, domain: str) -> np.ndarray:
     """
     _, axes = plt.subplots(1, 3, figsize=(16, 4.5))
     for ax, name in zip(axes, ("intrinsic_reward", "representation_scale"), strict=False):
-        label = name.replace("_", " ")
-        ax.set(ylabel=label, title=label.capitalize())
+        ax.set_ylabel(label := name.replace("_", " "))
         if name in metrics:
             sns.lineplot(metrics, x="step", y=name, ax=ax, color="black", marker="o")
         else:
@@ -37,7 +36,7 @@ def curves(metrics: pd.DataFrame, domain: str) -> np.ndarray:
     returns = metrics.set_index("step").filter(regex="^return_")
     returns.columns = returns.columns.str.removeprefix(f"return_{domain}_")
     sns.lineplot(returns, ax=axes[2], palette="colorblind", markers=True, dashes=False)
-    axes[2].set(ylabel="episode return", title="Task returns")
+    axes[2].set_ylabel("episode return")
     _from_zero(axes)
     return style.legend(axes)
 
@@ -72,10 +71,8 @@ def state_histograms(dataset: Dataset, reference: Dataset) -> np.ndarray:
 
     Titles give the Kolmogorov-Smirnov distances of every tenth state.
     """
-    ours, theirs = (
-        np.concatenate([episode["observation"][1::10] for episode in data.episodes()])
-        for data in (dataset, reference)
-    )
+    pair = [[e["observation"][1::10] for e in data.episodes()] for data in (dataset, reference)]
+    ours, theirs = map(np.concatenate, pair)
     distance = stats.ks_2samp(ours, theirs).statistic
     names = observation_names(dataset.domain)
     lows, highs = np.percentile(np.concatenate([ours, theirs]), [0.5, 99.5], axis=0)

@@ -27,9 +27,9 @@ def curves(alphas: Sequence[float], n_outcomes: int) -> NDArray:
     axes = panels({"linear": reward, "logarithmic": reward}, "behavioral", alphas)
     axes[0].set(yscale="linear", ylim=(0, 10))
     region = [reward(_DISTANCE, a) for a in np.geomspace(min(alphas), max(alphas), 100)]
-    color = style.objective_color("behavioral", 0.2)
+    ends, color = (np.min(region, 0), np.max(region, 0)), style.objective_color("behavioral", 0.2)
     for ax in axes:
-        ax.fill_between(_DISTANCE, np.min(region, 0), np.max(region, 0), color=color, alpha=0.4)
+        ax.fill_between(_DISTANCE, *ends, color=color, alpha=0.4)
     return axes
 
 
@@ -39,9 +39,8 @@ def panels(rewards: Mapping[str, Callable], objective: str, parameters: Sequence
     for ax, (title, reward) in zip(axes, rewards.items(), strict=True):
         style.curves(ax, _DISTANCE, objective, parameters, lambda p, r=reward: r(_DISTANCE, p))
         ax.plot(_DISTANCE, shannon_reward(_DISTANCE), label="SE", **SHANNON)
-        ax.set(xscale="log", xlabel="distance R", xlim=(_DISTANCE[0], _DISTANCE[-1]))
-        ax.set(yscale="log", ylim=(1e-5, 1e4), title=title)
-    axes[0].set_ylabel("reward")
+        ax.set(xscale="log", yscale="log", xlim=(0.01, 1000), ylim=(1e-5, 1e4), title=title)
+        ax.set(xlabel="distance R", ylabel="reward")
     return style.legend(axes)
 
 
@@ -67,12 +66,11 @@ def surface(alphas: tuple[float, float], n_outcomes: int) -> Axes:
 def scales(paid: Mapping[tuple[str, float | None], NDArray]) -> Axes:
     """Plot two rewards of each (objective, parameter): at a long distance the marker is larger."""
     _, ax = plt.subplots(figsize=(12, 5))
-    for place, (recipe, ends) in enumerate(paid.items()):
+    for recipe, ends in paid.items():
         color, marker = style.objective_color(*recipe), style.look(recipe[0]).marker
-        ax.plot([place, place], ends, color=color, linewidth=5, alpha=0.6)
-        ax.scatter([place, place], ends, (64, 196), color=color, marker=marker, zorder=2)
-    labels = [style.objective_label(*recipe).replace(" = ", "\n") for recipe in paid]
-    ax.set_xticks(range(len(labels)), labels)
+        x = [style.objective_label(*recipe).replace(" = ", "\n")] * 2
+        ax.plot(x, ends, color=color, linewidth=5, alpha=0.6)
+        ax.scatter(x, ends, (64, 196), color=color, marker=marker, zorder=2)
     ax.set(yscale="log", ylabel="reward")
     return ax
 
@@ -80,8 +78,8 @@ def scales(paid: Mapping[tuple[str, float | None], NDArray]) -> Axes:
 def exact_and_simplified(typical: Mapping[int, float], n_outcomes: int, *, k: int) -> NDArray:
     """Plot the percentage by which the reward rises with 1 % more distance, over alpha.
 
-    `typical` maps dimensions d to distances; each d has an Axes with the exact reward (n = 1,024
-    states) and the paper's simplified one. Beta is conditioned on M = `n_outcomes`.
+    `typical` maps d to distances; each d has an Axes with the exact reward (of 1,024 states) and
+    the paper's simplified one. Beta is conditioned on M = `n_outcomes`.
     """
     axes, alphas = _row(len(typical)), np.geomspace(0.1, 5, 150)
     pairs = [{"alpha": alpha, "beta": prelec_beta(alpha, n_outcomes)} for alpha in alphas]
@@ -109,9 +107,8 @@ def on_states(states: StateMap, alphas: Sequence[float], n_outcomes: int) -> NDA
         position, reward = states.position[order].T, reward[order]
         ax.scatter(*position, s=14, c=reward / reward[-1], cmap=REWARD_COLORS, vmin=0, vmax=1)
         ax.scatter(*position[:, tenth], s=70, facecolors="none", edgecolors=ACCENT, linewidths=1.5)
-        top = reward[tenth].sum() / reward.sum()
-        ax.set(title=f"α = {alpha:g}: top tenth earns {top:.0%}", xticks=[], yticks=[])
-        ax.set_xlabel("first component")
+        title = f"α = {alpha:g}: top tenth earns {reward[tenth].sum() / reward.sum():.0%}"
+        ax.set(title=title, xlabel="first component", xticks=[], yticks=[])
     axes[0].set_ylabel("second component")
     axes[0].figure.colorbar(axes[0].collections[0], ax=list(axes), label="reward / highest")
     return axes

@@ -55,7 +55,7 @@ def look(objective: str | None) -> Look:
     return LOOKS.get(str(objective), Look(str(objective), "0.62", "v"))
 
 
-def objective_color(objective: str | None, parameter: float | None = None) -> tuple:
+def objective_color(objective: str | None, parameter: Any = None) -> tuple:
     """Return an RGBA colour; the middle of the objective's colour map without a parameter."""
     _, color, _, _, grid = look(objective)
     if not grid:
@@ -129,5 +129,5 @@ def caption(axes: Axes, text: str) -> None:
     figure, text = axes.figure.get_figure(root=True), " ".join(text.split())
     lines = textwrap.fill(text, int(figure.get_figwidth() * 11))
     figure.text(0.01, -0.02, lines, va="top", fontsize=12, color="0.25")
-    # IPython reads data and metadata, screen readers the alternative text
+    # IPython reads the metadata, and screen readers the alternative text
     vars(figure)["_repr_mimebundle_"] = lambda **_: ({}, {"image/png": {"alt": text}})

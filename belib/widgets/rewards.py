@@ -21,10 +21,7 @@ from belib.weighting import Prelec, prelec_beta
 
 # Choices of M for beta; log M = 1 makes beta 1 for every alpha.
 OUTCOMES = {"M = 2": 2, "M = 16": 16, "M = 64": 64, "M = 512": 512, "none: β = 1": math.e}
-
-WIDE = {"width": "100%", "max_width": "1040px"}
-WRAPPED = {"flex_flow": "row wrap"}
-
+WIDE, WRAPPED = {"width": "100%", "max_width": "1040px"}, {"flex_flow": "row wrap"}
 _BLUE: dict[str, Any] = {"color": objective_color("behavioral", 2.0), "linewidth": 4}
 _P, _X, _R = np.geomspace(1e-6, 1, 200), np.linspace(-4, 4, 201), np.geomspace(1e-2, 1e3, 300)
 

@@ -8,6 +8,9 @@ import subprocess
 import sys
 import time
 import urllib.request
+from contextlib import suppress
+from functools import partial
+from types import SimpleNamespace
 
 import pytest
 
@@ -16,47 +19,39 @@ from belib.paths import ROOT, writable_folder
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
 
 
-class Lab:
-    """A JupyterLab at an address."""
-
-    def __init__(self, url):
-        self.url = url
-
-    def wait_until_idle(self, sessions=1, seconds=60):
-        """Wait until the kernels of at least so many sessions are all idle."""
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            time.sleep(0.2)
-            try:
-                with urllib.request.urlopen(f"{self.url}/api/sessions", timeout=5) as answer:
-                    states = [s["kernel"]["execution_state"] for s in json.load(answer)]
-            except OSError:  # not listening yet
-                continue
+def wait_until_idle(url, sessions=1):
+    """Wait, a minute at most, until the kernels of so many sessions or more are idle."""
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        time.sleep(0.2)
+        with suppress(OSError):  # not listening yet
+            with urllib.request.urlopen(f"{url}/api/sessions", timeout=5) as answer:
+                states = [s["kernel"]["execution_state"] for s in json.load(answer)]
             if len(states) >= sessions and set(states) <= {"idle"}:
                 return
-        raise TimeoutError(f"{self.url}: not idle within {seconds} s")
+    raise TimeoutError(f"{url} must be idle within a minute")
 
 
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory):
-    """JupyterLab with the project's settings alone; it reads and changes nothing of a user's."""
+    """A JupyterLab with the project's settings, apart from those of the user."""
     home = tmp_path_factory.mktemp("lab")
     notebooks = shutil.copytree(ROOT / "notebooks", home / "notebooks")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    places = {f"JUPYTER_{name}_DIR": str(home / name) for name in ("CONFIG", "DATA", "RUNTIME")}
-    places |= {f"JUPYTERLAB_{name}_DIR": str(home / name) for name in ("SETTINGS", "WORKSPACES")}
-    environment = {**os.environ, **places, "JUPYTER_CONFIG_PATH": str(ROOT / ".jupyter")}
+    places = ("_CONFIG", "_DATA", "_RUNTIME", "LAB_SETTINGS", "LAB_WORKSPACES")
+    environment = os.environ | {f"JUPYTER{name}_DIR": str(home / name) for name in places}
+    environment["JUPYTER_CONFIG_PATH"] = str(ROOT / ".jupyter")
     command = [sys.executable, "-m", "jupyter", "lab", "--no-browser", f"--port={port}"]
     command += [f"--ServerApp.root_dir={notebooks}", "--IdentityProvider.token="]
     command += ["--allow-root"] if os.geteuid() == 0 else []
     with open(home / "log", "w") as log:
         server = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
     try:
-        lab = Lab(f"http://127.0.0.1:{port}")
-        lab.wait_until_idle(sessions=0)
-        yield lab
+        wait = partial(wait_until_idle, url := f"http://127.0.0.1:{port}")
+        wait(sessions=0)
+        yield SimpleNamespace(url=url, wait_until_idle=wait)
     finally:
         server.terminate()
         server.wait(20)

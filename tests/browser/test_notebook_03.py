@@ -43,12 +43,11 @@ def test_the_slider_moves_the_picture(page, widget, screenshots):
     page.screenshot(path=screenshots / "2-keyboard.png")
 
     # drag to the right by mouse: it moves while one drags
-    box, pictures = handle.bounding_box(), set()
-    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
-    page.mouse.move(x, y)
+    handle.hover()
     page.mouse.down()
+    box, pictures = handle.bounding_box(), set()
     for step in range(1, 31):
-        page.mouse.move(x + 6 * step, y)
+        page.mouse.move(box["x"] + box["width"] / 2 + 6 * step, box["y"] + box["height"] / 2)
         page.wait_for_timeout(30)
         pictures.add(picture.get_attribute("src"))
     page.mouse.up()

@@ -77,8 +77,7 @@ def embed(
     asked = text([features.shape, method, parameters, options], sort_keys=True)
     digest = hashlib.sha256(features.tobytes() + asked.encode()).hexdigest()
     folder = paths.writable_folder(paths.resolve(runs_dir) / "embeddings")
-    file = folder / f"{method}-{digest[:16]}.npz"
-    if not file.exists():
+    if not (file := folder / f"{method}-{digest[:16]}.npz").exists():
         points, record = _fit(features, method, parameters, **options)
         paths.write_atomic(file, partial(np.savez, points=points, record=text(record)))
     with np.load(file, allow_pickle=False) as made:

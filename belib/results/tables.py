@@ -23,9 +23,7 @@ def checked(
     """Return a copy of a table with rows numbered from 0 and columns of the required types.
 
     Args:
-        table: rows and columns in any order, with any index; it may have further columns.
-        names: columns of text without missing values.
-        integers: columns of whole numbers without missing values, also as floats or text.
+        names, integers: columns of text, and of whole numbers, without missing values.
         numbers: columns of real numbers, finite or missing.
         others: required columns of any type.
         optional: columns that are checked as `numbers` if the table has them.
@@ -39,8 +37,7 @@ def checked(
         raise ValueError("table must have rows, got none")
     names, integers, numbers = list(names), list(integers), list(numbers)
     required = dict.fromkeys([*others, *names, *integers, *numbers])
-    missing = [name for name in required if name not in table]
-    if missing:
+    if missing := [name for name in required if name not in table]:
         got = ", ".join(map(str, table.columns))
         raise ValueError(f"table must have the columns {', '.join(missing)}, got {got}")
     table = table.reset_index(drop=True)

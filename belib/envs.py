@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from belib.arrays import real_array, whole_number
-from belib.config import unknown_name
+from belib.config.checks import unknown_name
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # glfw warns on machines without a display

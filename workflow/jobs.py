@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from belib import paths, results, runs, training
-from belib.config import OfflineConfig, PretrainConfig, expand, read_yaml, unknown_name
-from belib.config.checks import check_type, named
+from belib.config import OfflineConfig, PretrainConfig, expand, read_yaml
+from belib.config.checks import check_type, named, unknown_name
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ Building one raises an error for a wrong value, type or name.
 
 import itertools
 from collections.abc import Collection
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -14,7 +14,7 @@ import yaml
 
 from belib import paths
 from belib.config.checks import check_parameters as check_parameters
-from belib.config.checks import check_type, named, read_yaml, unknown_name
+from belib.config.checks import check_type, named, read_yaml
 from belib.rewards import OBJECTIVES
 
 ALGORITHMS = ("td3", "td3_bc", "bc", "cql", "crr")
@@ -66,28 +66,19 @@ class LearnerConfig:
         return ()
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Self:
-        """Return a config of plain values. Raise TypeError for an unknown name."""
-        names = [item.name for item in fields(cls)]
-        for name in values:
-            if name not in names:
-                raise TypeError(f"{cls.__name__} has no field {unknown_name(name, names)}")
-        return cls(**values)
-
-    @classmethod
     def from_yaml(cls, path: str | Path) -> Self:
         """Return a config from a flat YAML file of changed fields; errors name the file."""
         values = read_yaml(path)
         with named(path):
-            return cls.from_dict(values)
+            return cls(**values)
 
     @classmethod
     def at_scale(cls, scale: str, **overrides: Any) -> Self:
         """Return the config of `params/<stage>.<scale>.yaml`; overrides of None are ignored."""
         check_type("scale", scale, str, scales(cls.STAGE))
-        values = asdict(cls.from_yaml(paths.PARAMS / f"{cls.STAGE}.{scale}.yaml"))
+        config = cls.from_yaml(paths.PARAMS / f"{cls.STAGE}.{scale}.yaml")
         given = {name: value for name, value in overrides.items() if value is not None}
-        return cls.from_dict({**values, "scale": scale, **given})
+        return replace(config, **{"scale": scale, **given})
 
     def to_yaml(self) -> str:
         """Return all fields as flat YAML, which `from_yaml` reads."""
@@ -103,8 +94,7 @@ class LearnerConfig:
 
     def changed(self, *names: str) -> list[str]:
         """Return those of the named fields that do not have their default values."""
-        default = {item.name: item.default for item in fields(self)}
-        return [name for name in names if getattr(self, name) != default[name]]
+        return [name for name in names if getattr(self, name) != getattr(type(self), name)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,6 +189,11 @@ class OfflineConfig(LearnerConfig):
     crr_weight: str = setting("indicator", _CRR_WEIGHTS, "CRR's f of the advantage", "table 3")
     td3_bc_weight: float = setting(2.5, "at least 0", "weight of TD3+BC's value", "ExORL")
 
+    def __post_init__(self):
+        super().__post_init__()
+        if self.algorithm in ("bc", "crr") and self.stddev == 0:
+            raise ValueError(f"stddev must be positive for {self.algorithm}, got {self.stddev}")
+
     @property
     def variant(self) -> str:
         """The algorithm and its changed choices in tables and paths, such as `cql-standard`.
@@ -231,12 +226,13 @@ def expand(entry: dict[str, Any], sizes: AnyConfig) -> list[AnyConfig]:
     `seeds: 5` is short for `seed: [0, 1, 2, 3, 4]`. Other fields are those of `sizes`. Raise
     TypeError for a wrong name or type, ValueError for a wrong value or an empty list.
     """
-    lists = {name: v if isinstance(v, list | tuple) else [v] for name, v in entry.items()}
     if "seeds" in entry and "seed" not in entry:
-        lists["seed"] = [*range(check_type("seeds", entry["seeds"], int, "at least 1"))]
-        del lists["seeds"]
-    for name, values in lists.items():
-        if not values:
-            raise ValueError(f"{name} must have a value or more, got an empty list")
-    choices = (zip(lists, choice, strict=True) for choice in itertools.product(*lists.values()))
-    return [sizes.from_dict({**asdict(sizes), **dict(choice)}) for choice in choices]
+        count = check_type("seeds", entry["seeds"], int, "at least 1")
+        entry = {name: v for name, v in entry.items() if name != "seeds"} | {
+            "seed": [*range(count)]
+        }
+    lists = [v if isinstance(v, list | tuple) else [v] for v in entry.values()]
+    if [] in map(list, lists):
+        raise ValueError(f"entries must have a value or more for every name, got {entry}")
+    choices = itertools.product(*lists)
+    return [replace(sizes, **dict(zip(entry, choice, strict=True))) for choice in choices]

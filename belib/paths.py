@@ -4,7 +4,6 @@ import fcntl
 import json
 import os
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -46,12 +45,10 @@ def writable_folder(path: str | Path) -> Path:
 def write_atomic(path: Path, write: Callable[[BinaryIO], object]) -> None:
     """Let `write` fill a temporary file beside `path`, flush it to disk, then rename it to `path`.
 
-    Readers, also after a crash, see the old content or the new, never a part.
-
-    Raise OSError, with the file's name, if the disk is full or fails. After an error the old
-    content stays and the temporary file is removed; only a killed process leaves one.
+    Readers, also after a crash, see the old content or the new, never a part. After an error, which
+    gets the file's name as a note, the temporary file is removed; only a killed process leaves one.
     """
-    temporary, before = path.with_name(f".{path.name}{TEMPORARY}"), sys.exception()
+    temporary = path.with_name(f".{path.name}{TEMPORARY}")
     try:
         with open(temporary, "wb") as file:
             write(file)
@@ -60,13 +57,8 @@ def write_atomic(path: Path, write: Callable[[BinaryIO], object]) -> None:
         os.replace(temporary, path)
     except BaseException as error:
         temporary.unlink(missing_ok=True)
-        cause: BaseException | None = error  # torch raises RuntimeError from the disk's error
-        while isinstance(cause, Exception) and not (isinstance(cause, OSError) or cause is before):
-            cause = cause.__cause__ or cause.__context__
-        if not isinstance(cause, OSError) or cause is before:  # of another write
-            raise
-        message = f"cannot write {path}: {cause.strerror or cause}. It is as it was before: "
-        raise type(cause)(cause.errno, f"{message}free space and run again") from error
+        error.add_note(f"{path} could not be written, and is as it was before")
+        raise
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)

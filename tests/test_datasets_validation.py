@@ -161,7 +161,7 @@ def test_rewards_that_do_not_belong_to_their_episode(folder, change, readers):
     ("name", "text", "rule"),
     [
         ("config.yaml", "objective: be", "objective must be one of"),
-        ("config.yaml", "objectiv: rnd", "no field 'objectiv'"),
+        ("config.yaml", "objectiv: rnd", "argument 'objectiv'"),
         ("provenance.json", "{", "must hold JSON"),
         ("provenance.json", "{}", "must hold a JSON object with sources"),
     ],

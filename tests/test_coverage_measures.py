@@ -174,7 +174,7 @@ def test_returns_are_final_means_over_seeds_without_baselines(measured, tmp_path
     rows.append(results.row(config, None, 0, np.array([1.0]), "a", **changes))
     folder = tmp_path / "offline" / "walker"
     folder.mkdir(parents=True)
-    results.write(folder / "results.csv", pd.DataFrame(rows))
+    pd.DataFrame(rows).to_csv(folder / "results.csv", index=False)
     (row,) = coverage.offline_returns(tmp_path, "walker").to_dict("records")
     names = {"task": "walker_stand", "algorithm": "td3", "dataset": "behavioral-0.5-s0"}
     assert row == names | {"return": 150.0}

@@ -74,7 +74,7 @@ def test_returns_show_means_every_seed_and_baselines_in_the_order_of_objectives(
 
 
 def test_whiskers_are_one_standard_deviation_and_who_diverged_has_no_dot():
-    table = results.final(one_panel())
+    table = results.scores(one_panel())
     (ax,) = figures.returns.returns(table)[0]
     low, high = ax.lines[0].get_ydata()
     assert (high - low) / 2 == pytest.approx(np.std([120, 130, 140], ddof=1))
@@ -109,7 +109,7 @@ def test_learning_curves_show_every_seed_and_their_mean():
 
 
 def test_parameter_curves_have_one_line_per_family_over_the_papers_grid():
-    ax = figures.returns.parameter_curves(results.final(made_up()))[1, 0]
+    ax = figures.returns.parameter_curves(results.scores(made_up()))[1, 0]
     curve = next(c for c in ax.containers if c.get_label() == "BE, α")[0]
     assert curve.get_ydata().tolist() == [130, 230]
     ticks = [label.get_text() for label in ax.get_xticklabels()]

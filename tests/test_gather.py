@@ -56,7 +56,7 @@ def learnt(runs_dir, config, collected, steps, **changes):
     folder.mkdir(parents=True)
     values = ((step, np.array([step / 3])) for step in steps)
     rows = [results.row(config, collected, *value, "abc", **changes) for value in values]
-    results.write(folder / "results.csv", pd.DataFrame(rows))
+    pd.DataFrame(rows).to_csv(folder / "results.csv", index=False)
     return folder
 
 

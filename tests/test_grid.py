@@ -2,6 +2,7 @@
 
 import shutil
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -125,7 +126,7 @@ def test_a_target_chooses_its_jobs_and_what_they_need():
 
 def test_what_is_there_is_finished_whoever_made_it(make_dataset, tmp_path, an_hour):
     config = make_dataset().config()
-    longer = PretrainConfig.from_dict({**vars(config), "num_steps": 1000})
+    longer = replace(config, num_steps=1000)
     named = {"collect/a": config, "collect/b": longer}
     jobs = [Job(name=name, configs=(config,)) for name, config in named.items()]
     jobs.append(Job(name="report", needs=tuple(named)))
@@ -145,7 +146,8 @@ def test_policies_are_finished_by_their_results(tmp_path, stage):
         for folder in folders(job, tmp_path):
             assert not is_finished(job, tmp_path)
             rows = [results.row(configs[0], None, n, np.ones(1), "none") for n in (10, step)]
-            results.write(paths.writable_folder(folder) / "results.csv", pd.DataFrame(rows))
+            file = paths.writable_folder(folder) / "results.csv"
+            pd.DataFrame(rows).to_csv(file, index=False)
     assert is_finished(job, tmp_path)
 
 

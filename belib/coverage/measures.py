@@ -195,7 +195,7 @@ def offline_returns(runs_dir: str | Path, domain: str) -> pd.DataFrame:
     files = sorted((paths.resolve(runs_dir) / "offline" / domain).glob("**/results.csv"))
     if not files:
         return pd.DataFrame(columns=[*keys, "return"])
-    table = results.final(results.read(*files))
+    table = results.scores(results.read(*files))
     learnt = table[~table["algorithm"].isin(results.BASELINES)]
     return learnt.groupby(keys)["return"].mean().reset_index()
 

@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from pandas.io.formats.style import Styler
 
 from belib.figures import style
-from belib.results import BASELINES, evaluations, final
+from belib.results import BASELINES, evaluations, scores
 
 _DOTS = {"color": "white", "edgecolor": "black", "linewidth": 0.8, "s": 20, "zorder": 3}
 _TURNED = {"rotation": 60, "ha": "right", "rotation_mode": "anchor"}
@@ -30,7 +30,7 @@ def returns(table: pd.DataFrame, online: Mapping[str, float] | None = None) -> n
     Datasets of one recipe stand side by side over its name. Return Axes (tasks, learners). `table`
     has baselines, too; `online` is the return of a policy trained online, for each task.
     """
-    table, datasets, look = _labelled(final(table))
+    table, datasets, look = _labelled(scores(table))
     place = {"x": "label", "y": "return", "order": look["hue_order"]}
     places = datasets.assign(place=range(len(datasets))).groupby("recipe", sort=False)["place"]
 

@@ -49,9 +49,7 @@ PAPER_TABLE_1 = pd.DataFrame(
 ).T
 """The best return over datasets, seeds, learners and evaluations, 500K steps and 100K updates."""
 
-
-_ORDERS = (PAPER_TABLE_1.index, ALGORITHMS)
-_PLACES = {name: str(place) for names in _ORDERS for place, name in enumerate(names)}
+_PLACES = {name: f"{i:02}" for i, name in enumerate([*PAPER_TABLE_1.index, *ALGORITHMS])}
 
 
 def row(
@@ -84,19 +82,12 @@ def online(runs_dir: str | Path, scale: str) -> dict[str, float]:
     return {} if table.empty else evaluations(table).groupby("task")["return"].mean().to_dict()
 
 
-def write(path: Path, table: pd.DataFrame) -> None:
-    """Write a table of `COLUMNS` as CSV, whole or not at all."""
-    paths.write_text(path, table.to_csv(index=False))
-
-
 def read(*files: Path) -> pd.DataFrame:
     """Return the rows of files `results.csv` or `online.csv`; a file may have no rows yet.
 
-    Columns that early versions did not write are missing. ValueError names a damaged file.
+    Early versions did not write the last two columns. ValueError names a damaged file.
     """
-    later = ("status", "upright", "precision", "variant")
-    required = [name for name in COLUMNS if name not in later]
-    table = tables.read_csv(*files, text=TEXT, empty=True, others=required, **_RULES)
+    table = tables.read_csv(*files, text=TEXT, empty=True, others=COLUMNS[:-2], **_RULES)
     return table.reindex(columns=list(dict.fromkeys([*COLUMNS, *table])))
 
 
@@ -129,10 +120,10 @@ def evaluations(table: pd.DataFrame, *columns: str) -> pd.DataFrame:
 def _sort_keys(column: pd.Series) -> pd.Series:
     if column.name not in ("task", "algorithm"):
         return column
-    return column.map(lambda name: _PLACES.get(name.partition("-")[0], "9") + name)
+    return column.map(lambda name: _PLACES.get(name.partition("-")[0], "99") + name)
 
 
-def scores(table: pd.DataFrame, score: str) -> pd.DataFrame:
+def scores(table: pd.DataFrame, score: str = "final") -> pd.DataFrame:
     """Return the `final` or the `best` evaluation of every policy; a column `score` says which."""
     if score not in SCORES:
         raise ValueError(f"score must be one of {', '.join(SCORES)}, got {score!r}")
@@ -140,11 +131,6 @@ def scores(table: pd.DataFrame, score: str) -> pd.DataFrame:
     values = table["return"].fillna(-np.inf) if score == "best" else table["step"]
     top = table.assign(value=values).groupby(MEMBER, sort=False)["value"].idxmax()
     return table.loc[top].assign(score=score).reset_index(drop=True)
-
-
-def final(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the last evaluation of every policy; see `evaluations`."""
-    return scores(table, "final")
 
 
 def summary(table: pd.DataFrame, score: str = "final") -> pd.DataFrame:
@@ -200,7 +186,7 @@ def table_1(table: pd.DataFrame) -> pd.DataFrame:
     rows, table = [], evaluations(table, "objective")
     learnt = table[~table["algorithm"].isin(BASELINES)]
     for (task, objective), tries in learnt.groupby(["task", "objective"], dropna=False, sort=False):
-        last = final(tries).dropna(subset="return")
+        last = scores(tries).dropna(subset="return")
         means = last.groupby(["dataset", "algorithm"])["return"].mean()
         row = {"task": task, "objective": objective, "best over everything": tries["return"].max()}
         row |= {"mean of finals": last["return"].mean(), "best mean": means.max()}

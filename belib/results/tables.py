@@ -31,8 +31,8 @@ def checked(
 
     Categories become plain values. Raise ValueError that names the column, the rule, the value.
     """
-    if not isinstance(table, pd.DataFrame) or table.columns.has_duplicates:
-        raise ValueError("table must be a pandas DataFrame whose columns have different names")
+    if table.columns.has_duplicates:
+        raise ValueError("table must have columns with different names")
     if table.empty and not empty:
         raise ValueError("table must have rows, got none")
     names, integers, numbers = list(names), list(integers), list(numbers)

@@ -57,9 +57,7 @@ def probability_of_improvement(runs: Runs, others: Runs) -> float:
     0.625
     """
     pairs = zip(_checked_runs(runs), _checked_runs(others), strict=True)
-    return float(
-        np.mean([(x[:, None] > y).mean() + (x[:, None] == y).mean() / 2 for x, y in pairs])
-    )
+    return float(np.mean([np.sign(x[:, None] - y).mean() for x, y in pairs])) / 2 + 0.5
 
 
 def _checked_runs(runs: Runs) -> list[Array]:
@@ -112,12 +110,11 @@ def crossed_noise(values: Array) -> Noise:
     return Noise(float(np.sqrt(np.nansum(residuals**2) / df)) if df else np.nan, df)
 
 
-def sd_interval(noise: Noise, *, confidence: float = 0.95) -> tuple[float, float]:
-    """Return the chi-square interval of the standard deviation of normal repetitions."""
-    if not noise.df:
-        return np.nan, np.nan
-    tails = stats.chi2.ppf([(1 + confidence) / 2, (1 - confidence) / 2], noise.df)
-    low, high = noise.sd * np.sqrt(noise.df / tails)
+def sd_interval(noise: Noise) -> tuple[float, float]:
+    """Return the 95 % chi-square interval of the standard deviation of normal repetitions."""
+    low, high = noise.sd * np.sqrt(
+        noise.df / stats.chi2.ppf([(1 + 0.95) / 2, (1 - 0.95) / 2], noise.df)
+    )
     return float(low), float(high)
 
 
@@ -129,8 +126,6 @@ def mean_against_mean(
     The noise may be estimated from other groups.
     """
     value = float(ours.values.mean() - others.values.mean())
-    if not noise.df:
-        return Interval(value)
     error = noise.sd * np.sqrt(
         sum((1 / m.counts).sum() / len(m.counts) ** 2 for m in (ours, others))
     )

@@ -175,7 +175,7 @@ class Collection(runs.Work):
             policy = partial(self.learner.act, explore=False)
             rows = Evaluator(same)(policy, self.step, self.configs, **changes)
             for folder, row in zip(self.folders, rows, strict=True):
-                results.write(folder / results.ONLINE, pd.DataFrame([row]))
+                paths.write_text(folder / results.ONLINE, pd.DataFrame([row]).to_csv(index=False))
         for folder, rows in reversed(list(zip(self.folders, self.history, strict=True))):
             if rows:
                 datasets.write_card(folder, precision=self.learner and self.learner.precision)

@@ -112,7 +112,7 @@ def evaluate_baselines(
         rows = evaluator(policy, configs[0].num_steps, algorithm=algorithm)
         for config, row in zip(configs, rows, strict=True):
             folder = paths.writable_folder(config.folder(runs_dir, algorithm))
-            results.write(folder / "results.csv", pd.DataFrame([row]))
+            paths.write_text(folder / "results.csv", pd.DataFrame([row]).to_csv(index=False))
         table += rows
     return pd.DataFrame(table)
 

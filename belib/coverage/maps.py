@@ -16,6 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from belib import paths
 from belib.arrays import whole_number
+from belib.config.checks import check_type
 from belib.coverage.states import Array, States, scale
 from belib.datasets import find_datasets
 from belib.envs import Environment, primal_task
@@ -61,28 +62,30 @@ def embed(
         method: "phate" (Moon et al. 2019) by phate, or "tsne" by openTSNE.
         seed: below 2^32, the libraries' limit.
         threads: more threads than idle cores are slower.
-        runs_dir: its folder `embeddings/` keeps maps.
+        runs_dir: maps are kept in its folder `embeddings/`.
         parameters: replace the method's defaults (knn, decay, t; perplexity, ...).
 
     Raise ValueError for a wrong option or too few states, TypeError for an unknown parameter.
     """
-    if method not in METHODS:
-        raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
-    options = {
-        "seed": whole_number("seed", seed, most=2**32 - 1),
-        "threads": whole_number("threads", threads, least=1),
-        "versions": {name: version(name) for name in (METHODS[method][1], "numpy")},
-    }
-    features, text = scale(states.features, scaling), partial(json.dumps, default=np.generic.item)
-    asked = text([features.shape, method, parameters, options], sort_keys=True)
+    check_type("method", method, str, METHODS)
+    seed = whole_number("seed", seed, most=2**32 - 1)
+    threads = whole_number("threads", threads, least=1)
+    versions = {name: version(name) for name in (METHODS[method][1], "numpy")}
+    options = {"seed": seed, "threads": threads, "versions": versions}
+    features = scale(states.features, scaling)
+    asked = _json([features.shape, method, parameters, options])
     digest = hashlib.sha256(features.tobytes() + asked.encode()).hexdigest()
     folder = paths.writable_folder(paths.resolve(runs_dir) / "embeddings")
     if not (file := folder / f"{method}-{digest[:16]}.npz").exists():
         points, record = _fit(features, method, parameters, **options)
-        paths.write_atomic(file, partial(np.savez, points=points, record=text(record)))
+        paths.write_atomic(file, partial(np.savez, points=points, record=_json(record)))
     with np.load(file, allow_pickle=False) as made:
         (x, y), record = made["points"], json.loads(str(made["record"]))
     return Embedding(states.rows.assign(x=x, y=y), record | {"scaling": scaling})
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, default=np.generic.item)
 
 
 def _fit(

@@ -129,7 +129,7 @@ def test_killed_at_any_moment_it_ends_in_the_same_bytes(written, tmp_path):
     while not any(killed.glob(written)):
         assert engine.poll() is None, engine.communicate()
         time.sleep(0.05)
-    for process in (*psutil.Process(engine.pid).children(recursive=True), engine):
+    for process in (engine, *psutil.Process(engine.pid).children(recursive=True)):
         with contextlib.suppress(psutil.Error):  # it has just ended
             process.kill()
     engine.wait()

@@ -19,8 +19,8 @@ from belib.results import BASELINES, evaluations, scores
 
 _DOTS = {"color": "white", "edgecolor": "black", "linewidth": 0.8, "s": 20, "zorder": 3}
 _TURNED = {"rotation": 60, "ha": "right", "rotation_mode": "anchor"}
-_LINES = dict(zip(BASELINES, (("0.35", "--"), ("0.35", ":")), strict=True))
-_LINES["trained online"] = "tab:green", ":"
+_LEVELS = (*BASELINES, "trained online")
+_LINES = dict(zip(_LEVELS, (("0.35", "--"), ("0.35", ":"), ("tab:green", ":")), strict=True))
 _TICKS = sorted({*style.ALPHAS, *style.QS})
 
 
@@ -109,10 +109,10 @@ def parameter_curves(table: pd.DataFrame, means: pd.DataFrame | None = None) -> 
         means: from `study.means`; by default those of the dots, without intervals.
     """
     keys, numbers = ["task", "algorithm", "objective", "parameter"], ["mean", "low", "high"]
-    if means is None:
-        means = table.assign(**dict.fromkeys(numbers, table["return"]))
-    means = means.rename(columns={"measure": "algorithm"}).groupby(keys, dropna=False)[numbers]
-    table = table.merge(means.mean().reset_index(), "left", keys)
+    dots = table.assign(mean=table["return"], low=table["return"], high=table["return"])
+    curves = dots if means is None else means.rename(columns={"measure": "algorithm"})
+    curves = curves.groupby(keys, dropna=False)[numbers].mean().reset_index()
+    table = table.merge(curves, "left", keys)
     table["x"] = np.interp(table["parameter"], _TICKS, range(len(_TICKS)))
 
     def draw(rows: pd.DataFrame, ax: Axes) -> None:

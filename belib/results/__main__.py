@@ -7,9 +7,11 @@ import pandas as pd
 
 from belib.results import collect, summary
 
+if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
+    sys.exit("usage: python -m belib.results RUNS_DIR")
 try:
     table = summary(collect(Path(sys.argv[1]).absolute())).drop(columns="upright")
-except (IndexError, ValueError, OSError) as error:
-    sys.exit(f"python -m belib.results RUNS_DIR: {error}")
+except (ValueError, OSError) as error:
+    sys.exit(str(error))
 with pd.option_context("display.width", 120, "display.float_format", "{:.1f}".format):
     print(table.to_string(index=False))

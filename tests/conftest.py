@@ -61,16 +61,20 @@ def float32_products(request, monkeypatch):
         yield
 
 
-def end_after(monkeypatch, steps, discount=1.0):
-    """Let all episodes end after so many steps."""
+@pytest.fixture
+def end_after(monkeypatch):
+    """Lets all episodes end after so many steps."""
     step = Environment.step
 
-    def end(env, action):
-        result = step(env, action)
-        last = env._env._step_count == steps
-        return result._replace(last=last, discount=discount) if last else result
+    def patch(steps, discount=1.0):
+        def end(env, action):
+            result = step(env, action)
+            last = env._env._step_count == steps
+            return result._replace(last=last, discount=discount) if last else result
 
-    monkeypatch.setattr(Environment, "step", end)
+        monkeypatch.setattr(Environment, "step", end)
+
+    return patch
 
 
 def small_config(kind, sizes):
@@ -79,17 +83,17 @@ def small_config(kind, sizes):
 
 
 @pytest.fixture
-def small_pretrain(monkeypatch):
+def small_pretrain(end_after):
     """Collects two episodes of 100 steps, one of them random; keywords replace fields."""
-    end_after(monkeypatch, 100)
+    end_after(100)
     sizes = {"representation_dim": 8, "k": 3, "num_steps": 200, "random_steps": 100}
     return small_config(PretrainConfig, sizes | {"update_every": 5})
 
 
 @pytest.fixture
-def small_offline(monkeypatch):
+def small_offline(end_after):
     """Learns for 30 updates, with evaluations of 100 steps; keywords replace fields."""
-    end_after(monkeypatch, 100)
+    end_after(100)
     return small_config(OfflineConfig, {"num_steps": 30, "eval_every": 20, "eval_episodes": 1})
 
 

@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from conftest import end_after
 
 from belib import datasets, envs, results
 from belib.config import OfflineConfig
@@ -119,9 +118,9 @@ def test_a_full_memory_continues_after_breakdowns(
 
 @pytest.mark.parametrize(("convention", "at_the_end"), [("urlb", 1.0), ("corrected", 0.0)])
 def test_terminals_are_stored_as_they_are_and_learnt_by_convention(
-    small_pretrain, tmp_path, monkeypatch, convention, at_the_end
+    small_pretrain, tmp_path, end_after, convention, at_the_end
 ):
-    end_after(monkeypatch, 20, discount=0.0)
+    end_after(20, discount=0.0)
     config = small_pretrain(objective="rnd", num_steps=60, convention=convention)
     folder = tmp_path / "walker" / "data"
     work = Collection([config], [folder])

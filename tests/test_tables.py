@@ -141,7 +141,7 @@ def test_damaged_files_are_named(change, message, two, monkeypatch):
     file.write_bytes(change(content))
     monkeypatch.setattr("sys.argv", ["results", str(runs_dir)])
     with pytest.raises(SystemExit, match=rf"{re.escape(str(file))}: .*{message}"):
-        runpy.run_module("belib.results")
+        runpy.run_module("belib.results", run_name="__main__")
 
 
 @pytest.mark.parametrize(

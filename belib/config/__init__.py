@@ -228,9 +228,8 @@ def expand(entry: dict[str, Any], sizes: AnyConfig) -> list[AnyConfig]:
     """
     if "seeds" in entry and "seed" not in entry:
         count = check_type("seeds", entry["seeds"], int, "at least 1")
-        entry = {name: v for name, v in entry.items() if name != "seeds"} | {
-            "seed": [*range(count)]
-        }
+        entry = {**entry, "seed": [*range(count)]}
+        del entry["seeds"]
     lists = [v if isinstance(v, list | tuple) else [v] for v in entry.values()]
     if [] in map(list, lists):
         raise ValueError(f"entries must have a value or more for every name, got {entry}")

@@ -78,7 +78,7 @@ class _Loader(yaml.SafeLoader):
             raise ConstructorError(None, None, f"names must differ, got {names}", node.start_mark)
         return super().construct_mapping(node, deep)
 
-    def construct_scalar(self, node: yaml.ScalarNode) -> Any:
+    def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> Any:
         is_number = node.tag.endswith((":int", ":float"))
         if is_number and re.match(r"[-+]?0[\d_]|.*:", node.value):
             rule = "numbers must be decimal, and text like them in quotes"

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from belib import paths
-from belib.config import OfflineConfig, PretrainConfig, check_parameters, expand, scales
+from belib.config import OfflineConfig, PretrainConfig, check_parameters, expand
 from belib.config.checks import check_type, read_yaml
 from belib.figures.style import ALPHAS, QS
 
@@ -40,7 +40,6 @@ def test_defaults_are_the_papers_tables():
         ({"objective": "entropy"}, "objective must be one of behavioral, .*, got 'entropy'"),
         ({"label": "a/b"}, "label must be letters and digits"),
         ({"k": 1024}, "k must be below batch_size = 1024, got 1024"),
-        ({"replay_capacity": 3}, "replay_capacity must exceed n_step, got 3"),
         ({"task": "walker_run"}, "task must be given for the objective task alone, got 'walker_r"),
         ({"alhpa": 0.5}, ".* unexpected keyword argument 'alhpa'"),
     ],
@@ -62,36 +61,28 @@ def test_wrong_values_are_refused_from_python_and_from_a_named_file(
         ("alpha: 0.5\nq: 0.7\nalpha: 0.9\n", r"must differ, got \['alpha', 'q', 'alpha'\].*line 1"),
         ("- {a: 1, a: 1}", "must differ.*line 1"),
         ("a:\n\tb: 1\n", "cannot start any token.*line 2"),
-        ("seed: 010", "numbers must be decimal.* got 010.*line 1"),  # 8 in YAML
-        ("num_steps: 1:30", "numbers must be decimal.* got 1:30"),  # 90 in YAML
-        ("alpha: -1:30.5", "numbers must be decimal"),
+        ("seed: 010", "seed should be int, got '010'"),  # 8 in YAML
+        ("num_steps: 1:30", "num_steps should be int, got '1:30'"),  # 90 in YAML
+        ("alpha: -1:30.5", "alpha should be float, got '-1:30.5'"),
         ("alpha:0.5", "must have names and values .*, got 'alpha:0.5'"),
-        (b"\xff\xfe\x00", ""),
+        ("\0", "special characters are not allowed"),
     ],
 )
 def test_yaml_that_says_two_things_or_none_is_refused(text, message, tmp_path):
     file = tmp_path / "mine.yaml"
-    file.write_bytes(text if isinstance(text, bytes) else text.encode())
+    file.write_text(text)
     with pytest.raises(ValueError, match=rf"(?s)^{re.escape(str(file))}.*{message}"):
-        read_yaml(file)
+        PretrainConfig.from_yaml(file)
+    file.write_text("# nothing\n")
+    assert read_yaml(file) == {}
+    file.write_text("a: &a {x: 10}\nb: {<<: *a, y: [0, -0.5, 1_000, 1.0e-4]}\n")
+    assert read_yaml(file) == {"a": {"x": 10}, "b": {"x": 10, "y": [0, -0.5, 1000, 1e-4]}}
 
 
-def test_yaml_of_other_shapes_is_read(tmp_path):
-    file = tmp_path / "mine.yaml"
-    text = "a: &a {x: '010'}\nb: {<<: *a, y: [0, -0.5, 1_000, 1.0e-4]}\n"
-    for content, values in (
-        ("# nothing\n", {}),
-        (text, {"a": {"x": "010"}, "b": {"x": "010", "y": [0, -0.5, 1000, 1e-4]}}),
-    ):
-        file.write_text(content)
-        assert read_yaml(file) == values
-
-
-@pytest.mark.parametrize("algorithm", ["bc", "crr"])
-def test_learners_whose_loss_divides_by_the_noise_refuse_none(algorithm):
-    assert OfflineConfig(stddev=0).stddev == 0
-    with pytest.raises(ValueError, match=f"stddev must be positive for {algorithm}, got 0.0"):
-        OfflineConfig(algorithm=algorithm, stddev=0)
+def test_learners_whose_loss_divides_by_the_noise_refuse_none():
+    for algorithm in ("bc", "crr"):
+        with pytest.raises(ValueError, match=f"stddev must be positive for {algorithm}, got 0.0"):
+            OfflineConfig(algorithm=algorithm, stddev=0)
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -100,17 +91,16 @@ def test_fields_have_a_source_and_survive_yaml_and_scales_hold_only_differences(
     config = stage(seed=np.int64(3), learning_rate=np.float64(3e-5))
     (tmp_path / "config.yaml").write_text(config.to_yaml())
     assert stage.from_yaml(tmp_path / "config.yaml") == config
-    assert {"smoke", "laptop", "paper"} <= set(scales(stage.STAGE))
-    for scale in scales(stage.STAGE):
-        given = read_yaml(paths.PARAMS / f"{stage.STAGE}.{scale}.yaml")
-        assert not given.items() & vars(stage()).items(), "a default is repeated"
+    for file in paths.PARAMS.glob(f"{stage.STAGE}.*.yaml"):
+        assert not read_yaml(file).items() & vars(stage()).items(), "a default is repeated"
+        assert stage.at_scale(file.name.split(".")[1])
     assert stage.at_scale("paper") == stage()
 
 
 def test_overrides_that_are_none_leave_the_scales_value():
     config = PretrainConfig.at_scale("smoke", alpha=0.7, num_steps=None)
     assert config == replace(PretrainConfig.at_scale("smoke"), alpha=0.7)
-    with pytest.raises(ValueError, match=r"scale must be one of .*smoke.*, got 'huge'"):
+    with pytest.raises(OSError, match=r"04_pretrain\.huge\.yaml"):
         PretrainConfig.at_scale("huge")
 
 
@@ -184,17 +174,5 @@ def test_the_papers_grid_names_each_dataset_once():
 def test_an_entry_stands_for_all_combinations_of_its_lists():
     configs = expand({"seeds": 2, "objective": "renyi", "q": (0.5, 2)}, PretrainConfig(k=3))
     assert [(c.q, c.seed, c.k) for c in configs] == [(0.5, 0, 3), (0.5, 1, 3), (2, 0, 3), (2, 1, 3)]
-
-
-@pytest.mark.parametrize(
-    ("entry", "message"),
-    [
-        ({"seeds": 0}, "seeds must be at least 1, got 0"),
-        ({"seeds": [1]}, r"seeds should be int, got \[1\]"),
-        ({"seeds": 2, "seed": 1}, "argument 'seeds'"),
-        ({"alpha": []}, "must have a value or more for every name"),
-    ],
-)
-def test_entries_of_a_grid_that_stand_for_nothing_are_refused(entry, message):
-    with pytest.raises((TypeError, ValueError), match=message):
-        expand(entry, PretrainConfig())
+    with pytest.raises(TypeError, match="argument 'seeds'"):
+        expand({"seeds": 2, "seed": 1}, PretrainConfig())

@@ -66,7 +66,7 @@ def test_what_cannot_run_is_refused_before_anything_is_written(tmp_path, make_da
     data = tmp_path / "datasets"
     for words, told in (
         (["--only", "walker/shanon"], "(nearest: '"),
-        (["--scale", "papper"], "scale must be one of"),
+        (["--scale", "papper"], "04_pretrain.papper.yaml"),
         (["--cores", "0"], "cores must be at least 1, got 0"),
         (["--only", "collect/walker/random"], "another configuration (scale: test there, smoke"),
     ):

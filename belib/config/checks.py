@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import yaml
-from yaml.constructor import ConstructorError
 
 RULES: dict[str, Callable[[Any], bool]] = {
     "any": lambda value: True,
@@ -62,28 +61,27 @@ def unknown_name(name: object, names: Iterable[str]) -> str:
 
 @contextmanager
 def named(place: object) -> Iterator[None]:
-    """Prefix errors of wrong values with their place (a file, an entry)."""
+    """Turn errors of wrong values into ValueErrors with their place (a file, an entry)."""
     try:
         yield
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"{place}: {error}") from None
+    except (TypeError, ValueError, yaml.YAMLError) as error:
+        raise ValueError(f"{place}: {error}") from None
 
 
 class _Loader(yaml.SafeLoader):
-    """A loader that refuses repeated names, and 010 and 1:30, which YAML reads as 8 and 90."""
+    """A loader that refuses repeated names, of which YAML would take the last."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
         names = [str(key.value) for key, _ in node.value]
-        if len({*names}) < len(names):  # YAML would take the last
-            raise ConstructorError(None, None, f"names must differ, got {names}", node.start_mark)
+        if len({*names}) < len(names):
+            raise ValueError(f"names must differ, got {names}{node.start_mark}")
         return super().construct_mapping(node, deep)
 
-    def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> Any:
-        is_number = node.tag.endswith((":int", ":float"))
-        if is_number and re.match(r"[-+]?0[\d_]|.*:", node.value):
-            rule = "numbers must be decimal, and text like them in quotes"
-            raise ConstructorError(None, None, f"{rule}, got {node.value}", node.start_mark)
-        return super().construct_scalar(node)
+
+# 010 and 1:30, which YAML reads as 8 and 90, stay text, which no number's check accepts
+_TEXT = ("tag:yaml.org,2002:str", re.compile(r"[-+]?0[\d_]|[-+]?\d.*:"))
+_RESOLVERS = yaml.SafeLoader.yaml_implicit_resolvers
+_Loader.yaml_implicit_resolvers = {sign: [_TEXT, *rest] for sign, rest in _RESOLVERS.items()}
 
 
 def read_yaml(path: str | Path) -> dict[str, Any]:
@@ -91,13 +89,11 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
 
     Raise OSError, and ValueError, with the file's name, for other content and repeated names.
     """
-    try:
-        values = yaml.load(Path(path).read_bytes(), _Loader) or {}
-    except (yaml.YAMLError, ValueError) as error:
-        raise ValueError(f"{path}: {error}") from None
-    if not isinstance(values, dict):
-        raise ValueError(f"{path} must have names and values (`alpha: 0.5`), got {values!r}")
-    return values
+    with named(path), open(path, "rb") as file:
+        values = yaml.load(file, _Loader) or {}
+        if not isinstance(values, dict):
+            raise ValueError(f"a file must have names and values (`alpha: 0.5`), got {values!r}")
+        return values
 
 
 def check_parameters(namespace: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Estimate minutes, memory and disk of a run before it starts.
+"""Estimate minutes and memory of a run before it starts.
 
 A few real updates and steps of the environment are timed on this machine. The time of an update
 grows with the number of members as M^0.95 (results/bench_scaling.csv).
@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from belib import envs, machine, runs
-from belib.agents import APT, SMM, agent_of
+from belib.agents import SMM, agent_of
 from belib.config import OfflineConfig
 from belib.engine import Engine
 from belib.offline import LEARNERS
@@ -34,7 +34,6 @@ class Cost(NamedTuple):
 
     minutes: float
     memory_gb: float
-    disk_gb: float
 
     def __str__(self) -> str:
         length, unit = (60, "h") if self.minutes >= 120 else (1, "min")
@@ -50,9 +49,9 @@ def estimate(*calls: runs.Config | Sequence[runs.Config], dataset_steps: int = 5
     groups = [group for configs in calls for group in lockstep(runs.members(configs))]
     processes = 1 if torch.cuda.is_available() else min(len(calls), os.cpu_count() or 1)
     with machine.threads(max(1, torch.get_num_threads() // processes)):
-        minutes, memory, disk = np.transpose([_cost(group, dataset_steps) for group in groups])
+        minutes, memory = np.transpose([_cost(group, dataset_steps) for group in groups])
     longest = max(minutes.max(), minutes.sum() / processes)
-    return Cost(float(longest), float(np.sort(memory)[-processes:].sum()), float(disk.sum()))
+    return Cost(float(longest), float(np.sort(memory)[-processes:].sum()))
 
 
 def _cost(configs: Sequence[Any], dataset_steps: int) -> Cost:
@@ -60,17 +59,13 @@ def _cost(configs: Sequence[Any], dataset_steps: int) -> Cost:
     config, members, steps = configs[0], len(configs), configs[0].num_steps
     few = min(members, max(1, _TIMED // (config.batch_size * config.hidden_dim)))
     offline = isinstance(config, OfflineConfig)
-    same: dict[str, Any] = {"seed": 0, "num_steps": 1}  # what costs the same is timed once
-    if offline:
-        same |= {"dataset": "", "task": "", "eval_every": 1}
-    elif agent_of(config.objective) is APT:
-        same |= {"objective": "shannon", "alpha": 0.5, "q": 0.5}
-    with runs.fitting_threads(configs):
-        play, *learner = _timed(replace(config, **same), few, torch.get_num_threads())
+    same = {"dataset": "", "task": "", "eval_every": 1} if offline else {"alpha": 0.5, "q": 0.5}
+    with runs.fitting_threads(configs):  # what costs the same is timed once
+        alike = replace(config, seed=0, num_steps=1, **same)
+        play, *learner = _timed(alike, few, torch.get_num_threads())
     update, act, parameters = (value * (members / few) ** 0.95 for value in learner)
     sizes = envs.domain_sizes(config.domain)
-    row = 4 * (sizes["observation"] + sizes["action"] + 2)
-    disk = 16 * parameters  # with their gradients and two moments, 4 bytes each
+    row = 4 * (sizes["observation"] + sizes["action"] + 2) + 8
     activations = 48 * members * config.batch_size * config.hidden_dim  # 12 layers
     if offline:
         activations *= 3 * config.num_action_samples if config.algorithm == "cql" else 1
@@ -79,12 +74,11 @@ def _cost(configs: Sequence[Any], dataset_steps: int) -> Cost:
         seconds = steps * update + acts * (act + environments * play)
     else:
         environments, rows = members, members * min(config.replay_capacity, steps)
-        labels = 8 * (sizes["physics"] + len(envs.domain_tasks(config.domain)))
-        disk += members * steps * (row + labels)
         acts = max(0, steps - config.random_steps)
         seconds = acts * (act + update / config.update_every) + steps * members * play
-    memory = _PROCESS + 16 * parameters + activations + environments * _ENVIRONMENT
-    return Cost(seconds / 60, (memory + rows * (row + 8)) / 1e9, disk / 1e9)
+    # parameters with their gradients and two moments, 4 bytes each
+    memory = _PROCESS + 16 * parameters + activations + environments * _ENVIRONMENT + rows * row
+    return Cost(seconds / 60, memory / 1e9)
 
 
 @functools.cache

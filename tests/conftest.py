@@ -139,8 +139,8 @@ def frequent_checkpoints(monkeypatch):
 
 @pytest.fixture
 def an_hour(monkeypatch):
-    """Every job is estimated to take an hour, 2 GB and 1 GB of disk."""
-    monkeypatch.setattr(cost, "estimate", lambda *_, **__: cost.Cost(60.0, 2.0, 1.0))
+    """Every job is estimated to take an hour and 2 GB."""
+    monkeypatch.setattr(cost, "estimate", lambda *_, **__: cost.Cost(60.0, 2.0))
 
 
 @pytest.fixture(scope="session")

@@ -151,8 +151,8 @@ def test_policies_are_finished_by_their_results(tmp_path, stage):
     assert is_finished(job, tmp_path)
 
 
-def test_the_plan_says_jobs_hours_and_disk(tmp_path, an_hour, capsys):
+def test_the_plan_says_jobs_and_hours(tmp_path, an_hour, capsys):
     assert main(["plan", "--cores", "2", "--runs-dir", str(tmp_path / "runs")]) == 0
     told = capsys.readouterr().out
-    assert "11 jobs, 0 of them finished. The rest takes about 9.1 hours of a core, 4.5 on 2" in told
+    assert "11 jobs, 0 finished. The rest takes about 9.1 hours of a core, 4.5 on 2" in told
     assert not list(tmp_path.iterdir())

@@ -1,6 +1,6 @@
 """Plan the experiment of a scale, run it with Snakemake, continue it after a kill.
 
-    python workflow/grid.py plan --scale paper    # jobs, hours, memory and disk; runs nothing
+    python workflow/grid.py plan --scale paper    # jobs, hours and memory; runs nothing
     python workflow/grid.py run --scale smoke     # further options are Snakemake's
 
 Exit status: 0 finished, 1 jobs failed, 2 refused before anything ran.
@@ -39,10 +39,10 @@ def plan(jobs: Sequence[Job], runs_dir: Path) -> pd.DataFrame:
     sizes = {(c.domain, c.dataset): c.num_steps for job in jobs for c in job.configs}
     rows, finished = [], set()
     for job in jobs:
-        configs, remaining = job.configs, cost.Cost(0.25 * len(job.needs), 3.0, 0.1)
+        configs, remaining = job.configs, cost.Cost(0.25 * len(job.needs), 3.0)
         if is_finished(job, runs_dir) and (configs or finished.issuperset(job.needs)):
             finished.add(job.name)
-            remaining = cost.Cost(0.0, 0.0, 0.0)
+            remaining = cost.Cost(0.0, 0.0)
         elif configs:
             if job.stage == "baselines":  # as long as two evaluations
                 configs = [replace(config, num_steps=2, eval_every=1) for config in configs]
@@ -59,14 +59,12 @@ def plan(jobs: Sequence[Job], runs_dir: Path) -> pd.DataFrame:
 def show(table: pd.DataFrame, cores: int) -> None:
     """Print a plan by stage and domain, and its total hours."""
     table = table.assign(jobs=1, hours=table["minutes"] / 60)
-    sums = dict.fromkeys(("jobs", "finished", "members", "hours", "disk_gb"), "sum")
+    sums = dict.fromkeys(("jobs", "finished", "members", "hours"), "sum")
     groups = table.groupby(["stage", "domain"], sort=False).agg({**sums, "memory_gb": "max"})
     print(groups.round(2).to_string())
     hours, done = table["hours"].sum(), table["finished"].sum()
     on = "on the GPU" if torch.cuda.is_available() else f"of a core, {hours / cores:.1f} on {cores}"
-    print(
-        f"{len(table)} jobs, {done} of them finished. The rest takes about {hours:.1f} hours {on}"
-    )
+    print(f"{len(table)} jobs, {done} finished. The rest takes about {hours:.1f} hours {on}")
 
 
 def run(table: pd.DataFrame, runs_dir: Path, given: argparse.Namespace, options: list[str]) -> int:
@@ -120,8 +118,7 @@ def work(job: Job, runs_dir: Path, given: argparse.Namespace) -> None:
 def execute(name: str, values: dict[str, object], to: Path) -> None:
     """Execute a notebook of the project with parameters, into the file `to`."""
     source = paths.ROOT / "notebooks" / f"{name}.ipynb"
-    files = [str(file).replace("{", "{{").replace("}", "}}") for file in (source, to)]
-    papermill.execute_notebook(*files, parameters=values, progress_bar=False)  # formats the paths
+    papermill.execute_notebook(source, to, parameters=values, progress_bar=False)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -73,7 +73,7 @@ def gather(runs_dir: str | Path, to: str | Path) -> Path:
     What is not finished is named in `provenance.json`. Data made of other datasets are left out.
     Raise ValueError where runs cannot be compared, and for a folder with tables of another scale.
     """
-    runs, to = paths.resolve(runs_dir), paths.writable_folder(to)
+    runs, to = paths.resolve(runs_dir), paths.make_folder(to)
     domains = sorted(folder.name for folder in runs.glob("datasets/*/"))
     data = [dataset for name in domains for dataset in datasets.find_datasets(runs, name)]
     data = [dataset for dataset in data if dataset.config() and dataset.provenance() is None]

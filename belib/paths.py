@@ -3,13 +3,13 @@
 import fcntl
 import json
 import os
+import platform
 import subprocess
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import Any, BinaryIO
 
 TEMPORARY = ".tmp"
 """Suffix of temporary files, whose names begin with a dot."""
@@ -30,15 +30,10 @@ def resolve(path: str | Path) -> Path:
     return ROOT / os.path.expanduser(path)
 
 
-def writable_folder(path: str | Path) -> Path:
-    """Create a folder if needed, and return it. Raise OSError if it is not writable."""
+def make_folder(path: str | Path) -> Path:
+    """Create a folder if needed, and return it."""
     folder = resolve(path)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise type(error)(f"cannot write in {folder}: {error.strerror or error}") from error
+    folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
@@ -84,8 +79,8 @@ def read_json(path: Path, keys: Iterable[str] = ()) -> dict[str, Any]:
 
 
 @contextmanager
-def locked(path: Path, *, wait: bool) -> Iterator[IO[str]]:
-    """Create and lock a file, yield it opened for text, and remove it at the end.
+def locked(path: Path, *, wait: bool) -> Iterator[None]:
+    """Lock a file, which is created if needed and stays; it names the process that holds it.
 
     The kernel releases the lock (flock) when its holder dies. Some network file systems do not
     share locks between hosts: then holders on other hosts are not seen.
@@ -93,24 +88,20 @@ def locked(path: Path, *, wait: bool) -> Iterator[IO[str]]:
     If the file is locked already, `wait` for its holder to end, or raise BlockingIOError with the
     file's text.
     """
-    while True:
-        file = open(path, "a+")  # noqa: SIM115
+    with open(path, "a+") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except BlockingIOError as error:
-            with file:
-                file.seek(0)
-                error.strerror = file.read()
+            file.seek(0)
+            error.strerror = file.read()
             raise
-        with suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(file.fileno()), path.stat()):
-                break
-        file.close()  # the last holder has removed this file
-    with file:
+        file.truncate(0)
+        file.write(f"process {os.getpid()} on {platform.node()}")
+        file.flush()
         try:
-            yield file
+            yield
         finally:
-            path.unlink(missing_ok=True)
+            file.truncate(0)
 
 
 def git_revision() -> str:

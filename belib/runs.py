@@ -3,8 +3,6 @@
 Every member of a lockstep run has a folder. The first one's holds the checkpoint of all.
 """
 
-import os
-import platform
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -72,10 +70,6 @@ class Work:
                 value.load_state_dict(state[name])
             elif value is not None:
                 setattr(self, name, state[name])
-
-
-class InUseError(RuntimeError):
-    """Another process uses a run's folder; the message has its id and host."""
 
 
 def members(configs: Config | Sequence[Config]) -> list[Any]:
@@ -166,7 +160,7 @@ def _open(work: Work) -> dict[str, Any] | None:
         least = f"{state['step']}, which {work.folders[0]} has reached"
         raise ValueError(f"num_steps must be at least {least}, got {num_steps}")
     for folder, config in zip(work.folders, work.configs, strict=True):
-        paths.write_text(paths.writable_folder(folder) / CONFIG, config.to_yaml())
+        paths.write_text(paths.make_folder(folder) / CONFIG, config.to_yaml())
     return state
 
 
@@ -201,23 +195,20 @@ def locked(folders: Sequence[Path], *, wait: bool = False) -> Iterator[None]:
     """Lock the folders of a run, which are created if needed, against other processes.
 
     Locks end with their process (see `paths.locked`). If another run has one of them, in this
-    process or another, `wait` for it, or raise InUseError.
+    process or another, `wait` for it, or raise BlockingIOError.
     """
     with ExitStack() as stack:
         for folder in sorted(set(folders)):
-            file = paths.writable_folder(folder) / LOCK
+            file = paths.make_folder(folder) / LOCK
             try:
-                opened = stack.enter_context(paths.locked(file, wait=False))
+                stack.enter_context(paths.locked(file, wait=False))
             except BlockingIOError as error:
-                message = f"{folder} is in use by {error.strerror or 'a process that is starting'}:"
+                message = f"{folder} is in use by {error.strerror}:"
                 if not wait:
                     advice = "wait for it, end it, or choose another runs_dir"
-                    raise InUseError(f"{message} {advice}") from None
+                    raise BlockingIOError(f"{message} {advice}") from None
                 print(f"{message} waiting for it", flush=True)
-                opened = stack.enter_context(paths.locked(file, wait=True))
-            opened.truncate(0)
-            opened.write(f"process {os.getpid()} on {platform.node()}")
-            opened.flush()
+                stack.enter_context(paths.locked(file, wait=True))
         yield
 
 

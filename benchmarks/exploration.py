@@ -46,9 +46,7 @@ def make_reference(folder: Path, collected: list[datasets.Dataset]) -> None:
         centres, reach = spread_out(scaled[:, columns])
         arrays |= {f"{name}_centres": centres, f"{name}_reach": reach}
     arrays["datasets"] = np.array([dataset.name for dataset in collected])
-    paths.write_atomic(
-        paths.writable_folder(folder) / REFERENCE.name, lambda f: np.savez(f, **arrays)
-    )
+    paths.write_atomic(paths.make_folder(folder) / REFERENCE.name, lambda f: np.savez(f, **arrays))
 
 
 def spread_out(points: np.ndarray) -> tuple[np.ndarray, float]:
@@ -102,7 +100,7 @@ def main() -> None:
     parser.add_argument("to", type=Path)
     parser.add_argument("--reference", action="store_true", help="make it from these datasets")
     given = parser.parse_args()
-    runs_dir, to = given.runs_dir.absolute(), paths.writable_folder(given.to.absolute())
+    runs_dir, to = given.runs_dir.absolute(), paths.make_folder(given.to.absolute())
     collected = datasets.find_datasets(runs_dir, "walker")
     finished = [dataset for dataset in collected if is_finished(dataset.config(), dataset.folder)]
     if given.reference:

@@ -18,7 +18,7 @@ from check_site import faults
 from pages import for_readers
 from sphinx.cmd.build import main as sphinx
 
-from belib.paths import ROOT, writable_folder
+from belib.paths import ROOT, make_folder
 
 GALLERY = ROOT / "runs" / "gallery"
 SOURCE, SITE, DATA = GALLERY / "source", GALLERY / "site", GALLERY / "data"
@@ -81,7 +81,7 @@ def main() -> int:
 
 def execute(notebook: Path) -> Path:
     """Execute a notebook, unless that was done after its last change; return the executed one."""
-    executed = writable_folder(GALLERY / "executed") / notebook.name
+    executed = make_folder(GALLERY / "executed") / notebook.name
     causes = [notebook, *ROOT.glob("belib/**/*.py"), *ROOT.glob("params/*.yaml")]
     causes += ROOT.glob("results/*/*.csv") if notebook.stem == REPORT else []
     if executed.exists() and executed.stat().st_mtime > max(c.stat().st_mtime for c in causes):

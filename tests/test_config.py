@@ -10,7 +10,6 @@ import yaml
 from belib import paths
 from belib.config import OfflineConfig, PretrainConfig, check_parameters, expand
 from belib.config.checks import check_type, read_yaml
-from belib.figures.style import ALPHAS, QS
 
 STAGES = (PretrainConfig, OfflineConfig)
 TABLE_2 = {"replay_capacity": 10**6, "batch_size": 1024, "update_every": 2, "discount": 0.99}
@@ -158,17 +157,6 @@ def test_notebook_parameters(injected, values, message):
     with pytest.raises(TypeError, match=message) if message else nullcontext():
         check_parameters(namespace)
         assert type(namespace["alpha"]) is float
-
-
-def test_the_papers_grid_names_each_dataset_once():
-    lines = read_yaml(paths.PARAMS / "grid.paper.yaml")["datasets"]
-    configs = [config for line in lines for config in expand(line, PretrainConfig())]
-    assert len(configs) == 2 * (17 + 4) + 5, "and a reference for each of the tasks"
-    assert len({(config.domain, config.dataset) for config in configs}) == len(configs)
-    assert sorted({c.alpha for c in configs if c.objective == "behavioral"}) == list(ALPHAS)
-    assert sorted({c.q for c in configs if c.objective == "renyi"}) == list(QS)
-    assert {c.num_steps for c in configs if c.label == "long"} == {3_000_000}
-    assert {c.num_steps for c in configs if not c.label} == {500_000}
 
 
 def test_an_entry_stands_for_all_combinations_of_its_lists():

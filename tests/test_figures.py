@@ -10,7 +10,6 @@ from IPython.core.formatters import DisplayFormatter
 from IPython.core.pylabtools import select_figure_formats
 
 from belib import datasets, figures
-from belib.config import PretrainConfig
 from belib.coverage.maps import StateMap
 from belib.figures import style
 from belib.figures.style import LOOKS
@@ -55,17 +54,6 @@ def test_collection_curves_hold_zero_and_say_what_is_missing(paid, limits):
     assert axes[0].get_ylim() == pytest.approx(limits)
     assert axes[1].texts[0].get_text() == "no representation scale"
     assert axes[2].lines[0].get_ydata().tolist() == [100, 150]
-
-
-def test_objectives_stand_in_one_order_with_their_colours():
-    configs = [PretrainConfig(objective=o) for o in ("random", "rnd")]
-    configs += [PretrainConfig(representation="observation"), PretrainConfig(objective="shannon")]
-    metrics = [pd.DataFrame({"step": [1, 2], "return_walker_run": [9.0, i]}) for i in range(4)]
-    (ax,) = figures.collection.objectives(metrics, configs, ["walker_run"])
-    _, labels = ax.get_legend_handles_labels()
-    assert labels[:4] == ["SE", "BE α = 0.5, observation", "RND", "random actions"]
-    assert [line.get_ydata()[1] for line in ax.lines[:4]] == [3, 2, 1, 0]
-    assert ax.lines[1].get_color() == style.objective_color("behavioral", 0.5)
 
 
 def test_histograms_and_torsos_show_in_what_two_datasets_differ(tmp_path):

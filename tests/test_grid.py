@@ -13,6 +13,7 @@ from jobs import Job, folders, is_finished, read, select
 
 from belib import paths, results, runs
 from belib.config import OfflineConfig, PretrainConfig
+from belib.figures.style import ALPHAS, QS
 from belib.results import PAPER_TABLE_1
 
 WALKER = {"domain": "walker", "objective": ["shannon", "rnd"]}
@@ -34,6 +35,8 @@ def test_the_papers_grid_has_its_datasets_and_1275_policies():
     assert {c.task for c in collected if c.objective == "task"} == set(PAPER_TABLE_1.index)
     steps = Counter(c.num_steps for c in collected if c.objective not in ("random", "task"))
     assert steps == {500_000: 38, 3_000_000: 2}
+    assert {c.alpha for c in collected if c.objective == "behavioral"} == set(ALPHAS)
+    assert {c.q for c in collected if c.objective == "renyi"} == set(QS)
     policies = [c for c in policies if c.dataset != "random-s0"]
     assert len(policies) == len(set(policies)) == 1275
     kinds = Counter((c.task, c.algorithm, c.dataset.split("-")[0]) for c in policies)
@@ -146,7 +149,7 @@ def test_policies_are_finished_by_their_results(tmp_path, stage):
         for folder in folders(job, tmp_path):
             assert not is_finished(job, tmp_path)
             rows = [results.row(configs[0], None, n, np.ones(1), "none") for n in (10, step)]
-            file = paths.writable_folder(folder) / "results.csv"
+            file = paths.make_folder(folder) / "results.csv"
             pd.DataFrame(rows).to_csv(file, index=False)
     assert is_finished(job, tmp_path)
 

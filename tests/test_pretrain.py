@@ -37,7 +37,7 @@ def test_collection_by_hand(small_pretrain, tmp_path, capsys):
     with runs.locked([folder]):  # which a finished run does not need
         pretrain(small_pretrain(), runs_dir=tmp_path)
         assert "1 members finished already" in capsys.readouterr().out
-        with pytest.raises(runs.InUseError, match=f"process {os.getpid()} on"):
+        with pytest.raises(BlockingIOError, match=f"process {os.getpid()} on"):
             pretrain(small_pretrain(num_steps=300), runs_dir=tmp_path)
     assert contents(folder) == before
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import re
 import shlex
 import stat
 import subprocess
@@ -36,14 +35,6 @@ def run(runs_dir, *options, **changes):
     process = start(runs_dir, *options, **changes)
     told, _ = process.communicate()
     return process.returncode, told
-
-
-@pytest.mark.slow
-def test_snakemake_takes_the_whole_grid_in_a_folder_of_any_name(tmp_path):
-    status, told = run(tmp_path / ODD, "--dry-run")
-    assert status == 0, told
-    assert re.search(rf"^total +{len(read('smoke')) + 1}$", told, re.MULTILINE)  # and `all`
-    assert not (tmp_path / ODD / "datasets").exists()
 
 
 def test_the_plan_is_written_for_snakemake(tmp_path, an_hour, monkeypatch):

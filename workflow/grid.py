@@ -144,7 +144,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     try:
         return experiment(runs_dir, given, options)
-    except (ValueError, TypeError, OSError, ImportError, runs.InUseError) as error:
+    except (ValueError, TypeError, OSError, ImportError) as error:
         print(error, file=sys.stderr)
         return 2
 

@@ -75,7 +75,7 @@ def embed(
     features = scale(states.features, scaling)
     asked = _json([features.shape, method, parameters, options])
     digest = hashlib.sha256(features.tobytes() + asked.encode()).hexdigest()
-    folder = paths.writable_folder(paths.resolve(runs_dir) / "embeddings")
+    folder = paths.make_folder(paths.resolve(runs_dir) / "embeddings")
     if not (file := folder / f"{method}-{digest[:16]}.npz").exists():
         points, record = _fit(features, method, parameters, **options)
         paths.write_atomic(file, partial(np.savez, points=points, record=_json(record)))

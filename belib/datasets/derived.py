@@ -74,7 +74,7 @@ def _derive(
     facts = [{**identity(source), "provenance": source.provenance()} for source in sources]
     provenance = {"made_by": made_by, "sources": facts, **details}
     provenance["git_revision"] = paths.git_revision()
-    parent, hidden = paths.writable_folder(folder.parent), f".{folder.name}."
+    parent, hidden = paths.make_folder(folder.parent), f".{folder.name}."
     with tempfile.TemporaryDirectory(paths.TEMPORARY, hidden, parent) as place:
         made = Path(place) / folder.parent.name / folder.name
         rewards = [file.parents[1] / "rewards" / file.name for file in files]

@@ -48,7 +48,7 @@ def pretrain(
 
     Raise ValueError, before anything is run or written, for configs that cannot be members of one
     run, for an unknown domain or task, and for a dataset made with another config. Raise OSError
-    for folders that are not writable, and `runs.InUseError` for those that another process uses.
+    for folders that are not writable, and BlockingIOError for those that another process uses.
     """
     return _run(configs, runs_dir, Collection, checkpoint_minutes, progress)
 

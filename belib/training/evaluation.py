@@ -111,7 +111,7 @@ def evaluate_baselines(
     for algorithm, policy in zip(results.BASELINES, policies, strict=True):
         rows = evaluator(policy, configs[0].num_steps, algorithm=algorithm)
         for config, row in zip(configs, rows, strict=True):
-            folder = paths.writable_folder(config.folder(runs_dir, algorithm))
+            folder = paths.make_folder(config.folder(runs_dir, algorithm))
             paths.write_text(folder / "results.csv", pd.DataFrame([row]).to_csv(index=False))
         table += rows
     return pd.DataFrame(table)

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from belib.paths import ROOT, writable_folder
+from belib.paths import ROOT, make_folder
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
 
@@ -79,4 +79,4 @@ def page(request):
 
 @pytest.fixture(scope="session")
 def screenshots():
-    return writable_folder("runs/browser")
+    return make_folder("runs/browser")

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from belib.statistics import comparisons
-from belib.statistics.comparisons import compare, detectable, permutation_p, power
+from belib.statistics.comparisons import best_of, compare, detectable, needed, permutation_p, power
 
 STUDIES = 2000
 
@@ -34,7 +34,7 @@ def test_welchs_test_keeps_its_level_and_its_intervals_cover(sds):
     low, high = test.confidence_interval()
     assert within_error((test.pvalue < 0.05).mean(), 0.05)
     assert within_error(((low < 0) & (high > 0)).mean(), 0.95)
-    ours = [compare(x, y, draws=1) for x, y in zip(one[:30], other[:30], strict=True)]
+    ours = [compare(x, y) for x, y in zip(one[:30], other[:30], strict=True)]
     np.testing.assert_allclose([result.p for result in ours], test.pvalue[:30])
     np.testing.assert_allclose([result.low for result in ours], low[:30])
 
@@ -54,6 +54,8 @@ def test_simulated_studies_have_the_computed_power():
     assert power(20, 1e-6) == pytest.approx(0.05, abs=1e-6)
     assert within_error((welch(*arms(effect=effect)).pvalue < 0.05).mean(), 0.8)
     assert detectable(40, level=0.05 / 4) == pytest.approx(0.77, abs=0.01)
+    assert needed(detectable(20)) in (20, 21)
+    assert (needed(100.0), needed(0.0)) == (2, np.inf)
 
 
 def test_equivalence_is_seen_in_5_of_100_studies_whose_arms_differ_by_the_margin():
@@ -61,7 +63,7 @@ def test_equivalence_is_seen_in_5_of_100_studies_whose_arms_differ_by_the_margin
 
     def equivalent(one, other):
         pairs = zip(one[:300], other[:300], strict=True)
-        return np.mean([compare(x, y, draws=1).p_different < 0.05 for x, y in pairs])
+        return np.mean([compare(x, y).p_different < 0.05 for x, y in pairs])
 
     assert 0.02 < equivalent(*arms(effect=0.5, blocks=60)) < 0.09
     assert equivalent(*arms(blocks=100)) > 0.85
@@ -94,9 +96,45 @@ def test_variance_components_of_a_nested_design():
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "message"),
-    [([1.0, 2.0, 3.0], [1.0, 2.0], "2 or more, got 3 and 2"), ([1, np.nan], [2, 1], "finite")],
+    ("ours", "others"),
+    [([0] * 8, [0]), ([0] * 4, [0] * 4), ([0, -9, -9], [0] * 5)],
 )
-def test_arms_of_other_blocks_are_refused(one, other, message):
+def test_intervals_of_a_chosen_best_keep_their_level(ours, others):
+    """Of 100 studies with equal best means, 2.5 % a side (+ 3 standard errors) miss 0."""
+    random, misses = np.random.default_rng(0), np.zeros(3)
+    for _ in range(100):
+        sides = ([random.normal(mean, 1, 4) for mean in side] for side in (ours, others))
+        result = best_of(*sides)
+        misses += result.high < 0, result.low > 0, result.p < 0.025
+        assert result.low <= result.value <= result.high
+    assert misses.max() / 100 < 0.025 + 3 * np.sqrt(0.025 / 100)
+
+
+def test_the_best_is_ahead_where_it_is_and_of_two_arms_it_is_welchs_test():
+    random = np.random.default_rng(0)
+    one, two, other = random.normal(0, 1, 9), random.normal(4, 1, 9), random.normal(0, 1, 7)
+    assert best_of([one, two], [other, one]).low > 0
+    assert best_of([one], [two, other]).high < 0
+    welch = compare(two, other)
+    assert best_of([two], [other]) == pytest.approx((*welch[:3], welch.p / 2))
+
+
+def test_the_ratio_of_variances_has_the_f_tests_interval():
+    random = np.random.default_rng(0)
+    arrays = 2 * random.normal(size=(STUDIES, 8)), random.normal(size=(STUDIES, 5))
+    ratios = [comparisons.spread_ratio(x, y) for x, y in zip(*arrays, strict=True)]
+    assert within_error(np.mean([r.low < 4 < r.high for r in ratios]), 0.95)
+    assert np.median([r.value for r in ratios]) == pytest.approx(4, rel=0.15)
+    equal = [comparisons.spread_ratio(x / 2, y).p for x, y in zip(*arrays, strict=True)]
+    assert within_error(np.mean(np.array(equal) < 0.05), 0.05)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "message"),
+    [([1.0, 2.0], [1.0], "2 datasets or more, got 2 and 1"), ([1, np.nan], [2, 1], "finite")],
+)
+def test_single_datasets_and_missing_values_are_refused(one, other, message):
     with pytest.raises(ValueError, match=message):
         compare(one, other)
+    with pytest.raises(ValueError, match="same blocks, got 2 and 3"):
+        permutation_p([1.0, 2.0], [1.0, 2.0, 3.0])

@@ -81,7 +81,7 @@ def test_whiskers_are_one_standard_deviation_and_who_diverged_has_no_dot():
 
 def test_datasets_of_one_recipe_stand_side_by_side_over_its_name():
     made = synthetic.example()
-    policies = study.policies(made).query("algorithm == 'td3'")
+    policies = study.policies(made, "final").query("algorithm == 'td3'")
     axes = figures.returns.returns(pd.concat([policies, made.baselines]))[:, 0]
     means = policies.query("task == 'walker_walk'").groupby("dataset")["return"].mean()
     heights = {bar.get_center()[0]: bar.get_height() for bar in axes[1].patches}
@@ -91,7 +91,7 @@ def test_datasets_of_one_recipe_stand_side_by_side_over_its_name():
     )
     ticks = {label.get_text(): label.get_position()[0] for label in axes[-1].get_xticklabels()}
     assert list(ticks)[:4] == ["SE", "BE α = 0.2", "BE α = 0.5", "BE α = 0.5, rms"]
-    assert [*ticks.values()][:3] == [1, 3, 5], "SE and α = 0.5 have three datasets"
+    assert [*ticks.values()][:3] == [1, 4, 7], "a recipe has three datasets"
     assert names(axes[0]) == ["zero action", "random policy"]
 
 
@@ -115,33 +115,26 @@ def test_parameter_curves_have_one_line_per_family_over_the_papers_grid():
 
 def test_figures_of_a_study_show_its_numbers():
     made = synthetic.example()
-    units = study.units(made).query("plain")
+    units = study.units(made).query("main")
     returns = units.query("measure == 'td3'")
     table = returns.rename(columns={"value": "return", "measure": "algorithm"})
-    means, spreads = study.means(returns), study.spreads(returns)
+    means = study.means(returns)
     axes = figures.returns.parameter_curves(pd.concat([table, made.baselines]), means)[:, 0]
     curve = next(c for c in axes[0].containers if c.get_label() == "BE, α")
     rows = means.query("task == 'walker_stand' and objective == 'behavioral'")
     segments = np.array(curve[2][0].get_segments())  # (parameters, 2, x and y)
     np.testing.assert_allclose(segments[:, :, 1], rows[["low", "high"]])
     assert {"SE", "zero action", "random policy", "RE, q"} <= {*names(axes[0])}
-    panels = figures.returns.spreads(spreads)
+    compared = study.compared(returns)
+    panels = figures.returns.comparisons(compared)
     values = [line.get_xdata()[0] for ax in panels for line in ax.lines if line.get_marker() == "o"]
-    assert values == pytest.approx(spreads["sd"].tolist())
+    assert values == pytest.approx((compared["value"] / compared["sd"]).tolist())
+    assert [text.get_text() for text in panels[0].texts] == compared["verdict"].tolist()[:4]
     pairs = study.paired(units, "td3", "volumetric")
     ax = figures.returns.coverage_returns(pairs, made.baselines)[0, 0]
     expected = pairs.query("task == 'walker_stand'")[["other", "value"]].to_numpy()
     np.testing.assert_allclose(ax.collections[0].get_offsets(), expected)
     assert {"BE α = 0.5", "zero action", "random policy"} <= {*names(ax)}
-
-
-def test_advantages_whose_interval_leaves_zero_out_stand_out():
-    rows = pd.DataFrame({"task": "walker_walk", "sides": ["BE − SE", "BE − SMM"]})
-    rows = rows.assign(value=[10.0, 90.0], low=[-20.0, 30.0], high=[40.0, 150.0])
-    (ax,) = figures.returns.advantages(rows)
-    colors = [line.get_color() for line in ax.lines if line.get_marker() == "o"]
-    assert colors == ["0.35", figures.style.ACCENT]
-    assert len(figures.returns.advantages(rows[:0])) == 1, "an empty panel"
 
 
 def test_improvement_is_written_in_cells_and_labels_show_every_episode():

@@ -26,16 +26,17 @@ def test_a_row_keeps_the_columns_and_averages_episodes():
 
 
 def test_final_is_the_last_evaluation_and_best_the_highest():
-    """The series 1, 9, 3 ends in 3; its best is 9."""
+    """The series 1, 9, 3 ends in 3; its best is 9; from half of the updates on its mean is 6."""
     assert results.scores(table())["return"].tolist() == [3, 7]
     assert results.scores(table(), "best")["return"].tolist() == [9, 7]
+    assert results.scores(table(), "late")["return"].tolist() == [6, 5.5]
     (row,) = results.summary(table()).to_dict("records")
     assert (row["score"], row["seeds"], row["mean"], row["iqm"]) == ("final", 2, 5, 5)
     assert 3 <= row["low"] < row["high"] <= 7
     assert row["sd"] == pytest.approx(8**0.5)
     (row,) = results.summary(table(), "best").to_dict("records")
     assert (row["score"], row["mean"]) == ("best", 8)
-    with pytest.raises(ValueError, match="score must be one of final, best, got 'last'"):
+    with pytest.raises(ValueError, match="score must be one of late, final, best, got 'last'"):
         results.summary(table(), "last")
 
 

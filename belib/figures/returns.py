@@ -129,39 +129,33 @@ def parameter_curves(table: pd.DataFrame, means: pd.DataFrame | None = None) -> 
             ax.axhline(shannon.mean, color="black", linestyle="-.", linewidth=2, label="SE")
             ax.axhspan(shannon.low, shannon.high, color="0.5", alpha=0.15, linewidth=0)
         ax.set_xticks(range(len(_TICKS)), [f"{tick:g}" for tick in _TICKS])
+        ax.set_ylim(top=1.5 * rows["return"].max())  # intervals of two datasets reach far
 
     return _grid(table, draw, xlabel="α or q")
 
 
-def spreads(table: pd.DataFrame) -> np.ndarray:
-    """Plot the sd between datasets of one recipe, orange, and between seeds: `study.spreads`."""
-    return _forest(table, "source", "sd", table["source"] == "datasets", "sd of returns")
+def comparisons(table: pd.DataFrame, *, margin: float = 0.5) -> np.ndarray:
+    """Plot differences of arms, `study.compared`, in standard deviations of datasets.
 
-
-def advantages(table: pd.DataFrame) -> np.ndarray:
-    """Plot how far a best recipe is ahead of another; orange leaves zero out.
-
-    `table` has rows of `study.study`: `task`, `sides`, `value`, `low`, `high`.
+    Return Axes, one per task. In the grey band, up to the `margin`, arms are equivalent. Every
+    interval has its verdict: `better` and `worse` are orange, `equivalent` is blue.
     """
-    accent = (table["low"] > 0) | (table["high"] < 0)
-    return _forest(table, "sides", "value", accent, "difference of returns")
-
-
-def _forest(table: pd.DataFrame, y: str, x: str, accent: pd.Series, xlabel: str) -> np.ndarray:
-    """Plot values with their intervals, one panel per task, an empty one for none."""
-    names, tasks = list(table[y].unique())[::-1], table["task"].unique()
-    count, size = max(1, len(tasks)), (4.2 * len(tasks) + 2, 0.55 * len(names) + 2)
-    _, axes = plt.subplots(1, count, sharey=True, squeeze=False, figsize=size)
-    for ax, task in zip(axes[0], tasks, strict=False):
-        for index, row in table[table["task"] == task].iterrows():
-            color = style.ACCENT if accent[index] else "0.35"
-            place = names.index(row[y])
-            ax.plot([row["low"], row["high"]], [place, place], linewidth=3, color=color)
-            ax.plot(row[x], place, "o", markersize=11, color=color)
+    pairs, tasks = list(table["pair"].unique())[::-1], table["task"].unique()
+    size = (4.2 * len(tasks) + 3, 0.6 * len(pairs) + 1.8)
+    _, axes = plt.subplots(1, len(tasks), sharey=True, squeeze=False, figsize=size)
+    colors = {"better": style.ACCENT, "worse": style.ACCENT, "equivalent": "tab:blue"}
+    for ax, task in zip(axes[0], tasks, strict=True):
+        for row in table[table["task"] == task].itertuples():
+            place, color = pairs.index(row.pair), colors.get(row.verdict, "0.35")
+            low, value, high = np.array([row.low, row.value, row.high]) / row.sd
+            ax.plot([low, high], [place, place], linewidth=3, color=color)
+            ax.plot(value, place, "o", markersize=11, color=color)
+            ax.annotate(row.verdict, (value, place + 0.2), fontsize=11, ha="center", color=color)
         ax.axvline(0, color="black", linewidth=1.5)
-        ax.set(title=_title(task), xlabel=xlabel)
+        ax.axvspan(-margin, margin, color="0.9", linewidth=0)
+        ax.set(title=_title(task), xlabel="difference, sd of datasets")
         ax.grid(axis="x")
-    axes[0, 0].set(yticks=range(len(names)), yticklabels=names, ylim=(-0.6, len(names) - 0.4))
+    axes[0, 0].set(yticks=range(len(pairs)), yticklabels=pairs, ylim=(-0.6, len(pairs) - 0.3))
     return axes[0]
 
 

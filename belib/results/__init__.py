@@ -28,8 +28,9 @@ ONLINE = "online.csv"
 """The evaluation of a policy that learnt its task online, in the folder of its dataset."""
 
 BASELINES = ("zero action", "random policy")
-SCORES = ("final", "best")
-"""A policy's last evaluation, or its best one, which is chosen by its own return."""
+SCORES = ("late", "final", "best")
+"""A policy's mean from half of its updates on, its last evaluation, or its best one, which is
+chosen by its own return."""
 
 MEMBER = ["task", "dataset", "algorithm", "seed"]
 """The columns that identify a policy."""
@@ -124,10 +125,17 @@ def _sort_keys(column: pd.Series) -> pd.Series:
 
 
 def scores(table: pd.DataFrame, score: str = "final") -> pd.DataFrame:
-    """Return the `final` or the `best` evaluation of every policy; a column `score` says which."""
+    """Return one of `SCORES` of every policy; a column `score` says which.
+
+    A `late` mean is missing if one of its evaluations is, and stands in the row of the last one.
+    """
     if score not in SCORES:
         raise ValueError(f"score must be one of {', '.join(SCORES)}, got {score!r}")
     table = evaluations(table)
+    if score == "late":
+        half = table["step"] >= table.groupby(MEMBER)["step"].transform("max") / 2
+        returns = table[half].groupby(MEMBER)["return"]
+        table.loc[half, "return"] = returns.transform(lambda late: late.mean(skipna=False))
     values = table["return"].fillna(-np.inf) if score == "best" else table["step"]
     top = table.assign(value=values).groupby(MEMBER, sort=False)["value"].idxmax()
     return table.loc[top].assign(score=score).reset_index(drop=True)

@@ -1,7 +1,6 @@
-"""Comparisons of the arms of a study with datasets as units, collected in blocks of all arms.
+"""Comparisons of arms whose units are datasets. `docs/study.md` says which of these tests decide.
 
-Values are arrays (B,), one value per block, with blocks in one order. `docs/study.md` says which of
-these tests decide; their level is 5 %.
+Arms are arrays (n,), one value per dataset. Their variances may differ (Welch 1947).
 """
 
 from collections.abc import Sequence
@@ -12,65 +11,84 @@ from numpy.typing import ArrayLike
 from scipy import optimize, stats
 
 from belib.arrays import real_array
-from belib.statistics import Array
+from belib.statistics import Array, Interval
 
 LEVEL = 0.05
 
 
 class Difference(NamedTuple):
-    """The mean of one arm less that of another, with Welch's 95 % interval from `low` to `high`.
+    """The mean of one arm less that of another, with Welch's interval from `low` to `high`.
 
     Attributes:
-        sd: root of the two arms' mean variance, the unit of effect sizes.
         p: Welch's two-sided t test of no difference.
-        p_permuted: the permutation test of no difference.
-        p_different: that of a difference of `margin` sd or more, small for equivalent arms.
+        sd: root of the two arms' mean variance, the unit of effect sizes.
+        p_different: Schuirmann's (1987) test of a difference of `margin` sd or more, small for
+            equivalent arms.
     """
 
     value: float
     low: float
     high: float
-    sd: float
     p: float
-    p_permuted: float
+    sd: float
     p_different: float
 
 
 def compare(
-    one: ArrayLike, other: ArrayLike, *, margin: float = 0.5, draws: int = 100_000
+    one: ArrayLike, other: ArrayLike, *, margin: float = 0.5, level: float = LEVEL
 ) -> Difference:
-    """Compare two arms (B,) of two or more blocks.
-
-    Variances may differ (Welch 1947). Equivalence (Schuirmann 1987) has a `margin` in standard
-    deviations; `draws` are those of `permutation_p`.
-    """
-    x, y = _blocks(one, other)
+    """Compare two arms of two or more datasets; the interval has the confidence 1 - `level`."""
+    x, y = _arms(one, other)
     test = stats.ttest_ind(x, y, equal_var=False)
-    low, high = map(float, test.confidence_interval(1 - LEVEL))
+    interval = test.confidence_interval(1 - level)
     sd = float(np.sqrt((x.var(ddof=1) + y.var(ddof=1)) / 2))
     above, below = (
         stats.ttest_ind(x + shift * sd, y, equal_var=False, alternative=side).pvalue
         for side, shift in (("greater", margin), ("less", -margin))
     )
-    p = float(test.pvalue), permutation_p(x, y, draws=draws), float(max(above, below))
-    return Difference(float(x.mean() - y.mean()), low, high, sd, *p)
+    numbers = (x.mean() - y.mean(), *interval, test.pvalue, sd, max(above, below))
+    return Difference(*map(float, numbers))
 
 
 def permutation_p(one: ArrayLike, other: ArrayLike, *, draws: int = 100_000) -> float:
-    """Return the two-sided p of no difference if the two arms are exchanged within blocks.
+    """Return the two-sided p of no difference if two arms are exchanged within blocks.
 
-    It is exact with up to `draws` permutations, and otherwise from `draws` random ones.
+    A block is a place in both arms. The p is exact with up to `draws` permutations, and otherwise
+    from `draws` random ones.
     """
-    test = stats.permutation_test(
-        _blocks(one, other),
-        lambda x, y, axis: (x - y).mean(axis),
-        permutation_type="samples",
-        vectorized=True,
-        n_resamples=draws,
-        batch=1000,
-        rng=np.random.default_rng(0),
-    )
-    return float(test.pvalue)
+    arms = _arms(one, other)
+    if len(arms[0]) != len(arms[1]):
+        raise ValueError(f"arms must have the same blocks, got {len(arms[0])} and {len(arms[1])}")
+    options = {"permutation_type": "samples", "vectorized": True, "batch": 1000, "rng": 0}
+    difference = lambda x, y, axis: (x - y).mean(axis)  # noqa: E731
+    return float(stats.permutation_test(arms, difference, n_resamples=draws, **options).pvalue)
+
+
+def best_of(ours: Sequence[Array], others: Sequence[Array], *, level: float = LEVEL) -> Interval:
+    """Return the best of our arms' means less the best of the others, and its interval and p.
+
+    The best of ours is ahead if one of them is ahead of all others: this one's least difference
+    counts (intersection-union test, Berger 1982), at a level divided by the number of our arms.
+    The upper end exchanges the roles. `p` is one-sided, that the best of ours is not ahead.
+    """
+    lows, highs, p = (np.empty((len(ours), len(others))) for _ in range(3))
+    for i, j in np.ndindex(p.shape):
+        test = stats.ttest_ind(*_arms(ours[i], others[j]), equal_var=False)
+        lows[i, j] = test.confidence_interval(1 - level / len(ours)).low
+        highs[i, j] = test.confidence_interval(1 - level / len(others)).high
+        p[i, j] = test.pvalue / 2 if test.statistic > 0 else 1 - test.pvalue / 2
+    value = max(np.mean(arm) for arm in ours) - max(np.mean(arm) for arm in others)
+    ends = float(lows.min(1).max()), float(highs.max(0).min())
+    return Interval(float(value), *ends, min(1.0, len(ours) * float(p.max(1).min())))
+
+
+def spread_ratio(one: ArrayLike, other: ArrayLike, *, level: float = LEVEL) -> Interval:
+    """Return the variance of one array (n,) over that of another, and the F test's two-sided p."""
+    x, y = _arms(one, other)
+    ratio, df = float(x.var(ddof=1) / y.var(ddof=1)), (len(x) - 1, len(y) - 1)
+    low, high = ratio / stats.f.ppf([1 - level / 2, level / 2], *df)
+    tail = min(stats.f.cdf(ratio, *df), stats.f.sf(ratio, *df))
+    return Interval(ratio, float(low), float(high), float(min(1, 2 * tail)))
 
 
 def holm(p: ArrayLike) -> Array:
@@ -92,23 +110,32 @@ def verdict(p: float, p_different: float, value: float) -> str:
     return "equivalent" if p_different < LEVEL else "undecided"
 
 
-def power(blocks: int, effect: float, *, level: float = LEVEL) -> float:
+def power(datasets: float, effect: float, *, level: float = LEVEL) -> float:
     """Return the power of a two-sided t test of two arms for an effect in standard deviations."""
-    df, shift = 2 * blocks - 2, effect * np.sqrt(blocks / 2)
+    df, shift = 2 * datasets - 2, effect * np.sqrt(datasets / 2)
     critical = stats.t.ppf(1 - level / 2, df)
     return float(stats.ncf.sf(critical**2, 1, df, shift**2))  # t squared is F
 
 
-def detectable(blocks: int, *, level: float = LEVEL, chance: float = 0.8) -> float:
+def detectable(datasets: float, *, level: float = LEVEL, chance: float = 0.8) -> float:
     """Return the effect, in standard deviations, for which the test has a power of `chance`.
 
     >>> round(detectable(40), 2), round(detectable(6), 1)
     (0.63, 1.8)
     """
-    return float(optimize.brentq(lambda e: power(blocks, e, level=level) - chance, 1e-6, 10.0))
+    short = lambda effect: power(datasets, effect, level=level) - chance  # noqa: E731
+    return float(optimize.brentq(short, 1e-6, 100.0))
 
 
-def variance_components(values: Sequence[ArrayLike]) -> dict[str, float]:
+def needed(effect: float, *, chance: float = 0.8) -> float:
+    """Return how many datasets of each arm show an effect, in standard deviations, by `power`."""
+    short = lambda datasets: power(datasets, effect) - chance  # noqa: E731
+    if not effect > 0 or short(1e6) < 0:
+        return np.inf
+    return 2.0 if short(2) > 0 else float(np.ceil(optimize.brentq(short, 2, 1e6)))
+
+
+def variance_components(values: ArrayLike) -> dict[str, float]:
     """Return the variances that datasets, learner seeds and checkpoints add to an evaluation.
 
     Values have the shape (datasets, seeds, checkpoints). Estimates are those of a balanced nested
@@ -124,8 +151,8 @@ def variance_components(values: Sequence[ArrayLike]) -> dict[str, float]:
     return {"dataset": float(dataset), "seed": float(seed), "checkpoint": float(checkpoint)}
 
 
-def _blocks(one: ArrayLike, other: ArrayLike) -> tuple[Array, Array]:
+def _arms(one: ArrayLike, other: ArrayLike) -> tuple[Array, Array]:
     x, y = real_array("one", one, ndim=1), real_array("other", other, ndim=1)
-    if len(x) != len(y) or len(x) < 2:
-        raise ValueError(f"arms must have the same blocks, 2 or more, got {len(x)} and {len(y)}")
+    if min(len(x), len(y)) < 2:
+        raise ValueError(f"arms must have 2 datasets or more, got {len(x)} and {len(y)}")
     return x, y

@@ -86,7 +86,7 @@ def run(table: pd.DataFrame, runs_dir: Path, given: argparse.Namespace, options:
             command=[shlex.join(map(str, [*command, name])) for name in table.index],
         )
         paths.write_text(folder / "plan.csv", table.to_csv())
-        arguments = ["--snakefile", HERE / "Snakefile", "--directory", folder]
+        arguments = ["--nolock", "--snakefile", HERE / "Snakefile", "--directory", folder]
         arguments += ["--profile", HERE / "profiles" / given.profile]
         if given.profile == "local":
             memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 10**6

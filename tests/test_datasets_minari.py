@@ -24,6 +24,8 @@ def test_minari_loads_equal_transitions(minari, make_dataset, capsys):
     assert main(["export", str(dataset.folder)]) == 0
     assert "14 transitions in belib/walker/random-s0-v0" in capsys.readouterr().out
     stored = minari.load_dataset("belib/walker/random-s0-v0").iterate_episodes()
+    datasets.export_minari(make_dataset("shannon-0.5-s0"))  # Minari refuses the dot
+    assert minari.load_dataset("belib/walker/shannon-0_5-s0-v0").total_steps == 14
     datasets.export_minari(dataset, "run-v0", task="walker_run", author="nobody")
     run = minari.load_dataset("run-v0").iterate_episodes()
     rewards = datasets.task_rewards(dataset, ["walker_run"])

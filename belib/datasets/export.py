@@ -20,7 +20,7 @@ def export_minari(
 
     Args:
         dataset: the source, whose physics states become the episodes' `infos`.
-        dataset_id: by default `belib/<domain>/<name>-v0`.
+        dataset_id: by default `belib/<domain>/<name>-v0`, with `_` for a dot, which Minari refuses.
         task: the task of the rewards; by default the stored rewards are written.
         metadata: `author`, `author_email`, `code_permalink`, ... of Minari's dataset.
 
@@ -30,7 +30,7 @@ def export_minari(
     from gymnasium.spaces import Box
     from minari.storage import get_dataset_path
 
-    dataset_id = dataset_id or f"belib/{dataset.domain}/{dataset.name}-v0"
+    dataset_id = dataset_id or re.sub("[.:]", "_", f"belib/{dataset.domain}/{dataset.name}-v0")
     target = get_dataset_path(dataset_id)
     if target.exists() or not re.search(r"-v\d+$", dataset_id):
         raise ValueError(f"dataset_id must be new and end in a version, as -v0, got {dataset_id!r}")

@@ -1,4 +1,4 @@
-"""dm_control environments: flat float32 observations, physics states, the rewards of all tasks."""
+"""Environments: flat float32 observations, physics states, the rewards of all tasks."""
 
 import functools
 import os
@@ -20,6 +20,7 @@ with warnings.catch_warnings():
     from dm_control import suite
     from dm_control.rl import control
 
+    from belib import gymnasium_envs
     from belib.fast_rewards import fast_rewards
 
 PhysicsError = control.PhysicsError
@@ -81,8 +82,15 @@ def _tasks() -> dict[str, tuple[str, str]]:
     return {f"{domain}_{name}": (domain, name) for domain in DOMAINS for name in DOMAINS[domain]}
 
 
+def _add_gymnasium(domain: str) -> None:
+    """Add `gymnasium-<id>`, when it is first named; its task `reward` is its own reward."""
+    if domain.startswith(gymnasium_envs.PREFIX) and domain not in DOMAINS:
+        DOMAINS[domain] = {"reward": functools.partial(gymnasium_envs.Adapter, domain)}
+
+
 def split_task(task: str) -> tuple[str, str]:
     """Return (`walker`, `stand`) for `walker_stand`; raise ValueError for an unknown task."""
+    _add_gymnasium(task.rpartition("_")[0])
     tasks = _tasks()
     if task not in tasks:
         raise ValueError(f"dm_control's suite has no task {unknown_name(task, tasks)}")
@@ -91,6 +99,7 @@ def split_task(task: str) -> tuple[str, str]:
 
 def primal_task(domain: str) -> str:
     """Return the task whose reward is in the episode files; ValueError for an unknown domain."""
+    _add_gymnasium(domain)
     if domain not in DOMAINS:
         raise ValueError(f"dm_control's suite has no domain {unknown_name(domain, DOMAINS)}")
     return PRIMAL_TASKS.get(domain, f"{domain}_{next(iter(DOMAINS[domain]))}")
@@ -122,7 +131,7 @@ def observation_names(domain: str) -> list[str]:
 
 
 class Environment:
-    """One task of dm_control's suite or of a registered domain, with actions in [-1, 1].
+    """One task of dm_control's suite, a registered domain or Gymnasium, with actions in [-1, 1].
 
     Args:
         task: `walker_stand`, `quadruped_run`, ...
@@ -137,7 +146,7 @@ class Environment:
         self._half_range = (spec.maximum - spec.minimum) / 2
         self.action_dim: int = spec.shape[0]
         self.obs_dim: int = self._env.observation_spec()["observations"].shape[0]
-        self.physics_dim: int = self.physics.get_state().size
+        self.physics_dim: int = self._state(_PHYSICS).size
 
     def seed(self, seed: int) -> None:
         """Restart the stream of initial states."""
@@ -177,8 +186,10 @@ class Environment:
 
     def state(self) -> dict[str, Any]:
         """Return the simulation and the stream of initial states, as tensors and numbers."""
+        adapted = isinstance(self._env, gymnasium_envs.Adapter)
+        simulation = self._env.state() if adapted else torch.from_numpy(self._state(_FULL_STATE))
         return {
-            "simulation": torch.from_numpy(self._state(_FULL_STATE)),
+            "simulation": simulation,
             "steps": int(self._env._step_count),
             "before_reset": self._before_reset,
             "random": self._random_state(),
@@ -188,21 +199,24 @@ class Environment:
         """Continue from `state()`: the next steps are the same to the bit.
 
         The episode's reset is repeated first, because some tasks (reacher, swimmer) put their
-        targets into the model, which `state` does not contain.
+        targets into the model, which `state` does not contain. Gymnasium's repeat the actions, too.
         """
         self._env.task.random.set_state(tuple(state["before_reset"]))
         self.reset()
-        model, data = self.physics.model.ptr, self.physics.data.ptr
-        mujoco.mj_setState(model, data, state["simulation"].numpy(), _FULL_STATE)
-        mujoco.mj_step1(model, data)  # as dm_control does after a step
-        self._env._step_count = state["steps"]
+        if isinstance(self._env, gymnasium_envs.Adapter):
+            self._env.repeat(state["simulation"])
+        else:
+            model, data = self.physics.model.ptr, self.physics.data.ptr
+            mujoco.mj_setState(model, data, state["simulation"].numpy(), _FULL_STATE)
+            mujoco.mj_step1(model, data)  # as dm_control does after a step
+            self._env._step_count = state["steps"]
         self._env.task.random.set_state(tuple(state["random"]))
 
 
 class TaskRewards:
     """The rewards of all tasks of a domain for one state.
 
-    They must be functions of the physics state; `relabel` checks that they are.
+    They must be functions of the physics state, as `relabel` checks; Gymnasium's, of a step.
     """
 
     def __init__(self, domain: str):
@@ -211,20 +225,23 @@ class TaskRewards:
         for env in environments:
             env.reset()  # sets what some rewards (dog's) need
         self._tasks = [env.task for env in environments]
-        self._physics = _load(primal_task(domain), 0).physics
+        self._env = _load(primal_task(domain), 0)
+        self._physics = self._env.physics
 
     def __call__(self, physics: Any) -> np.ndarray:
         """Return (T,) float64 rewards of a physics' current state, in the order of `tasks`."""
         with fast_rewards():
             return np.array([task.get_reward(physics) for task in self._tasks])
 
-    def of_states(self, states: np.ndarray) -> np.ndarray:
-        """Return the rewards (n, T) of physics states (n, nq + nv + na) float64."""
+    def of_states(self, states: np.ndarray, actions: np.ndarray | None = None) -> np.ndarray:
+        """Return rewards (n, T) of states (n, nq + nv + na) float64; Gymnasium's need actions."""
         model, data = self._physics.model.ptr, self._physics.data.ptr
         size = mujoco.mj_stateSize(model, _PHYSICS)
         states = real_array("states", states, ndim=2, finite=False)
         if states.shape[-1] != size:
             raise ValueError(f"physics states must have {size} numbers, got {states.shape[-1]}")
+        if isinstance(self._env, gymnasium_envs.Adapter):
+            return self._env.rewards(states, actions)[:, None]
         rewards = []
         with fast_rewards():
             for state in states:

@@ -14,7 +14,7 @@ from belib.paths import ROOT
 
 FLOORS = (
     {"arrays"},
-    {"weighting", "paths", "streams", "machine", "statistics", "fast_rewards"},
+    {"weighting", "paths", "streams", "machine", "statistics", "fast_rewards", "gymnasium_envs"},
     {"knn"},
     {"quadrature", "estimators", "rewards"},
     {"entropy", "config"},

@@ -38,7 +38,7 @@ class LearnerConfig:
     MEMBER_FIELDS: ClassVar[tuple[str, ...]]
     """The fields in which members of one run may differ."""
 
-    domain: str = setting("walker", "any", "dm_control suite domain", "section 5")
+    domain: str = setting("walker", "any", "of dm_control, or gymnasium/<id>", "section 5")
     seed: int = setting(0, "at least 0", "seed of the member's random draws", "ours")
     scale: str = setting("paper", "any", "name of the set of sizes, in results", "ours")
     batch_size: int = setting(1024, "at least 2", "transitions a batch", "tables 2, 3; URLB")
@@ -54,6 +54,8 @@ class LearnerConfig:
         for item in fields(self):
             value, rule = getattr(self, item.name), item.metadata["rule"]
             object.__setattr__(self, item.name, check_type(item.name, value, item.type, rule))
+        for name in ("domain", "task"):  # as in folders: gymnasium-HalfCheetah-v5
+            object.__setattr__(self, name, getattr(self, name).replace("/", "-"))
 
     @property
     def unused_fields(self) -> tuple[str, ...]:

@@ -25,8 +25,9 @@ def write_card(folder: Path, *, precision: str | None = None) -> dict[str, Any]:
 
     `precision` is that of the agent's matrix products, by default the existing card's.
     """
-    packages = ("belib", "dm_control", "mujoco", "numpy", "torch")
+    packages = ["belib", "dm_control", "mujoco", "numpy", "torch"]
     card = _facts(load(folder))
+    packages += ["gymnasium"] * card["domain"].startswith("gymnasium-")
     card["precision"] = precision or (read_card(folder) or {}).get("precision")
     card["versions"] = {"python": platform.python_version(), **{p: version(p) for p in packages}}
     card["git_revision"] = paths.git_revision()

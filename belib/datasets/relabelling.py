@@ -45,9 +45,9 @@ def read_rewards(file: Path, episode: dict[str, np.ndarray], primal: str) -> dic
 def relabel(dataset: Dataset, task: str) -> list[np.ndarray]:
     """Return rewards (rows,) float64 of a task for each episode, computed from physics states.
 
-    For Walker and Quadruped they equal the recorded rewards to the bit. Row 0 is 0. One pass, about
-    30 s per million rows, computes and caches all tasks of the domain. The cache is valid while the
-    episode's file and the versions of dm_control and MuJoCo stay the same.
+    For Walker, Quadruped and Gymnasium they equal the recorded rewards to the bit. Row 0 is 0. One
+    pass, about 30 s per million rows (Gymnasium simulates again), computes and caches all tasks of
+    the domain. The cache is valid while the file and the versions of dm_control and MuJoCo last.
 
     Raise DatasetError without physics states, for a task of another model, or if the stored reward
     is not reproduced, as for reacher, whose target is not part of the state.
@@ -78,7 +78,7 @@ def _relabelled(dataset: Dataset, tasks: Sequence[str]) -> Iterator[dict[str, np
                 episode = read_episode(file, dict(envs.domain_sizes(domain)))
                 if "physics" not in episode:
                     raise DatasetError(f"{file} has no physics states, which determine rewards")
-                rewards = _task_rewards(domain).of_states(episode["physics"]).T
+                rewards = _task_rewards(domain).of_states(episode["physics"], episode["action"]).T
                 rewards = {k: np.r_[0.0, v[1:]] for k, v in zip(valid, rewards, strict=True)}
                 worst = np.abs(rewards[primal] - episode["reward"][:, 0]).max()
                 if ours and worst > 1e-6:

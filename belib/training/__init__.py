@@ -138,6 +138,7 @@ def train_groups(
 
     On a GPU one follows another. Groups may differ in dataset, algorithm and sizes.
     """
+    check_tasks([config for group in groups for config in group])
     # other processes do not have what this one registered
     alone = OBJECTIVES.maps[0] or envs.DOMAINS.maps[0] or machine.device().type == "cuda"
     processes = 1 if alone else min(len(groups), os.cpu_count() or 1)

@@ -145,10 +145,10 @@ class Collection(runs.Work):
         self.physics_errors[member] = 0
 
     def _present_episode(self, member: int) -> tuple[Arrays, Arrays]:
-        """Return the present episode's arrays, with its skill `z`, and its task rewards."""
+        """Return the episode's arrays (no physics without MuJoCo), skill `z`, and task rewards."""
         *columns, rewards = (np.array(column) for column in zip(*self.rows[member], strict=True))
         pairs = zip(datasets.DTYPES.items(), columns, strict=True)
-        episode = {key: column.astype(dtype) for (key, dtype), column in pairs}
+        episode = {key: column.astype(dtype) for (key, dtype), column in pairs if column.size}
         if self.skill_dim:
             episode["z"] = np.tile(self.skills[member].numpy(), (len(rewards), 1))
         return episode, dict(zip(self.task_rewards.tasks, rewards.T, strict=True))

@@ -1,8 +1,6 @@
 """Environments: flat float32 observations, physics states, the rewards of all tasks."""
 
 import functools
-import os
-import sys
 import warnings
 from collections import ChainMap
 from collections.abc import Callable, Mapping
@@ -270,22 +268,6 @@ def _signature(task: str) -> tuple:
     return model.nq, model.nv, model.na, model.nu, bytes(model.names)
 
 
-def render(domain: str, states: np.ndarray, size: int = 240) -> list[np.ndarray]:
-    """Return pictures (size, size, 3) of physics states (n, nq + nv + na); none without OpenGL.
-
-    Without a display, set `MUJOCO_GL=egl` before Python starts: dm_control chooses its renderer
-    when it is imported.
-    """
-    named = any(os.environ.get(key) for key in ("MUJOCO_GL", "DISPLAY", "WAYLAND_DISPLAY"))
-    if sys.platform == "linux" and not named:
-        return []
-    physics = _load(primal_task(domain), 0).physics
-    frames = []
-    try:
-        for state in states:
-            with physics.reset_context():
-                physics.set_state(state)
-            frames.append(physics.render(size, size, camera_id=0))
-    except (RuntimeError, AttributeError, mujoco.FatalError):
-        return []
-    return frames
+def model(domain: str) -> mujoco.MjModel:
+    """Return the MuJoCo model of a domain's primal task, whose states the episode files hold."""
+    return _model_and_reward(primal_task(domain)).physics.model.ptr

@@ -1,17 +1,22 @@
 """Figures of an agent's rewards and of the states it visited."""
 
+import base64
+import html
 from collections.abc import Sequence
 
 import matplotlib.pyplot as plt
+import mujoco
 import numpy as np
 import pandas as pd
 import seaborn as sns
+from IPython.display import HTML
 from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
 from scipy import stats
 
+from belib import envs, rendering
 from belib.config import PretrainConfig
 from belib.datasets import Dataset
-from belib.envs import observation_names
 from belib.figures import style
 
 # Columns of the physics state, origin (of the walker's height 1.3 m) and labels of the torso.
@@ -74,7 +79,7 @@ def state_histograms(dataset: Dataset, reference: Dataset) -> np.ndarray:
     pair = [[e["observation"][1::10] for e in data.episodes()] for data in (dataset, reference)]
     ours, theirs = map(np.concatenate, pair)
     distance = stats.ks_2samp(ours, theirs).statistic
-    names = observation_names(dataset.domain)
+    names = envs.observation_names(dataset.domain)
     lows, highs = np.percentile(np.concatenate([ours, theirs]), [0.5, 99.5], axis=0)
     outline = {"histtype": "step", "color": "black", "linewidth": 2, "label": reference.name}
     _, axes = plt.subplots(2, 3, figsize=(15, 7.5))
@@ -103,10 +108,46 @@ def torso(*datasets: Dataset) -> np.ndarray:
     return axes[0]
 
 
-def frame_strip(frames: Sequence[np.ndarray]) -> Axes:
-    """Show rendered frames (height, width, 3) side by side."""
-    _, ax = plt.subplots(figsize=(13, 13 * frames[0].shape[0] / (len(frames) * 240)))
-    ax.imshow(np.concatenate(frames, 1))
+def clip(domain: str, states: np.ndarray, text: str = "") -> HTML | Axes:
+    """Return a looped clip, as HTML, of physics states (T, nq + nv + na) at 20 pictures a second.
+
+    Where nothing renders, draw eight of the states instead, with `frame_strip`. `text` is the
+    caption and the alternative text.
+    """
+    model = envs.model(domain)
+    if (frames := rendering.frames(model, states)) is None:
+        ax = frame_strip(model, states[np.linspace(0, len(states) - 1, 8).astype(int)])
+        style.caption(ax, f"Moments, side by side in the order of time. {text}")
+        return ax
+    source = "data:image/gif;base64," + base64.b64encode(rendering.gif(frames)).decode()
+    text = html.escape(text)
+    return HTML(f'<img src="{source}" alt="A clip. {text}" width="300"><p>{text}</p>')
+
+
+def frame_strip(model: mujoco.MjModel, states: np.ndarray) -> Axes:
+    """Draw physics states (T, nq + nv + na) side by side, seen along y, without OpenGL.
+
+    A geom is a line of its length, as thick as its thinnest side.
+    """
+    kind, (a, b, c) = model.geom_type, model.geom_size.T
+    ball = kind == mujoco.mjtGeom.mjGEOM_SPHERE
+    rod = np.isin(kind, [mujoco.mjtGeom.mjGEOM_CAPSULE, mujoco.mjtGeom.mjGEOM_CYLINDER])
+    half = np.array([a, np.where(ball | rod, a, b), np.where(ball, a, np.where(rod, a + b, c))])
+    body, axis = np.flatnonzero(model.geom_bodyid), half.argmax(0)  # without the floor
+    data, ends, width = mujoco.MjData(model), [], model.stat.extent
+    for place, state in enumerate(states):
+        mujoco.mj_setState(model, data, state, rendering.PHYSICS)
+        mujoco.mj_kinematics(model, data)
+        along = data.geom_xmat.reshape(-1, 3, 3)[body, :, axis[body]] * np.ptp(half, 0)[body, None]
+        middle = data.geom_xpos[body] + [place * width - data.xpos[1, 0], 0, 0]
+        ends.append(np.stack([middle - along, middle + along], 1)[..., [0, 2]])
+    lines = np.concatenate(ends)
+    low, high = lines[..., 1].min() - 0.1 * width, lines[..., 1].max() + 0.1 * width
+    inches = 13 / (len(states) * width)  # of a metre
+    _, ax = plt.subplots(figsize=(13, inches * (high - low)))
+    thick = np.tile(2 * 72 * inches * half.min(0)[body], len(states))
+    ax.add_collection(LineCollection([*lines], linewidths=thick, capstyle="round", alpha=0.8))
+    ax.set(xlim=(-width / 2, (len(states) - 0.5) * width), ylim=(low, high), aspect="equal")
+    ax.set_position((0, 0, 1, 1))
     ax.set_axis_off()
-    style.caption(ax, f"{len(frames)} rendered frames, side by side in the order of time.")
     return ax

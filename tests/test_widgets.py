@@ -5,11 +5,12 @@ import io
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from bs4 import BeautifulSoup
 from matplotlib.axis import Axis
 from PIL import Image
 
 from belib.coverage.maps import StateMap
-from belib.widgets import explorer
+from belib.widgets import explorer, flipbook
 from belib.widgets.rewards import RewardView
 
 
@@ -49,6 +50,17 @@ def test_the_picture_is_the_whole_figures(states):
     whole = np.asarray(view.canvas.buffer_rgba())[..., :3]
     different = (abs(fast.astype(int) - whole) > 60).any(-1).mean()
     assert different < 0.02  # lines of the axes that lie above or below a curve
+
+
+def test_a_flipbook_shows_one_of_fifty_pictures_and_loads_nothing(states):
+    page = flipbook(states, 2, alpha=0.5).data
+    pictures = BeautifulSoup(page, "lxml").find_all("img")
+    assert [img["alt"] for img in pictures if "none" not in img["style"]] == [
+        "The reward at α = 0.5"
+    ]
+    assert len({img["src"] for img in pictures}) == 50
+    assert len(page) < 3e6
+    assert "http" not in page
 
 
 def test_every_control_of_the_reward_moves_the_picture_and_back(tabs):

@@ -6,6 +6,7 @@ from belib.coverage.maps import StateMap
 from belib.widgets.coverage import CoverageMap as CoverageMap
 from belib.widgets.game import EntropyGame as EntropyGame
 from belib.widgets.rewards import RewardExplorer as RewardExplorer
+from belib.widgets.rewards import flipbook as flipbook
 
 
 def explorer(states: StateMap, *, alpha: float = 0.5) -> ui.Tab:

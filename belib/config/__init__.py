@@ -183,11 +183,6 @@ class OfflineConfig(LearnerConfig):
     crr_weight: str = setting("indicator", _CRR_WEIGHTS, "CRR's f of the advantage", "table 3")
     td3_bc_weight: float = setting(2.5, "at least 0", "weight of TD3+BC's value", "ExORL")
 
-    def __post_init__(self):
-        super().__post_init__()
-        if self.algorithm in ("bc", "crr") and self.stddev == 0:
-            raise ValueError(f"stddev must be positive for {self.algorithm}, got {self.stddev}")
-
     @property
     def variant(self) -> str:
         """The algorithm and its changed choices in tables and paths, such as `cql-standard`.

@@ -29,7 +29,7 @@ def check_type(name: str, value: Any, annotation: Any, rule: Collection[str] = "
 
     numpy scalars and arrays become numbers and lists; an int becomes a float for `float`. `rule` is
     one of `RULES`, or the allowed values. Raise TypeError for another type, ValueError for a value
-    that breaks the rule or is not finite, and for a list with equal entries or without numbers.
+    that breaks the rule or is not finite.
     """
     value = value.tolist() if isinstance(value, np.generic | np.ndarray) else value
     kind, *none = typing.get_args(annotation) or [annotation]
@@ -37,10 +37,7 @@ def check_type(name: str, value: Any, annotation: Any, rule: Collection[str] = "
         return None
     is_list = typing.get_origin(annotation) is list
     if is_list and isinstance(value, list | tuple):
-        entries = [check_type(f"{name}[{i}]", entry, kind, rule) for i, entry in enumerate(value)]
-        if len(set(entries)) < len(entries) or (kind is not str and not entries):
-            raise ValueError(f"{name} must have entries that differ, got {value!r}")
-        return entries
+        return [check_type(f"{name}[{i}]", entry, kind, rule) for i, entry in enumerate(value)]
     value = float(value) if kind is float and type(value) is int else value
     if is_list or type(value) is not kind:
         wanted = f"{name} should be {inspect.formatannotation(annotation)}"

@@ -100,7 +100,6 @@ def test_overrides_that_are_none_leave_the_scales_value():
 def test_folders_follow_from_the_config(tmp_path):
     learnt = OfflineConfig(algorithm="cql", soft_backup=True, precision="auto")
     assert PretrainConfig(seed=2).folder(tmp_path) == tmp_path / "datasets/walker/behavioral-0.5-s2"
-    assert learnt.source(tmp_path) == tmp_path / "datasets/walker/behavioral-0.5-s0"
     place = tmp_path / "offline/walker/behavioral-0.5-s0"
     assert learnt.folder(tmp_path) == place / "cql-soft_backup/walker_stand-s0"
     assert learnt.folder(tmp_path, "zero") == place / "zero/walker_stand-s0"

@@ -123,7 +123,7 @@ def test_a_target_chooses_its_jobs_and_what_they_need():
     assert len(chosen("walker")) == 24 + 54 + 1 + 1  # baselines and coverage, but no report
     assert len(chosen("*/td3")) == 36 + 36
     assert chosen() == [job.name for job in jobs]
-    with pytest.raises(ValueError, match=r"no target 'walker/smn' .nearest: 'walker/smm'"):
+    with pytest.raises(ValueError, match=r"no target 'walker/smn' .nearest: 'walker/smm-s0'"):
         chosen("walker/smn")
 
 

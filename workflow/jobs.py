@@ -116,8 +116,8 @@ def select(jobs: Sequence[Job], only: Sequence[str]) -> list[Job]:
         forms = (target, f"{target}/*", f"{target}-*")
         hits = [job for job in jobs if any(fnmatch.filter(job.targets, form) for form in forms)]
         if not hits:
-            names = {name.rpartition("-s")[0] or name for job in jobs for name in job.targets}
-            raise ValueError(f"the grid has no target {unknown_name(target, sorted(names))}")
+            names = [name for job in jobs for name in job.targets]
+            raise ValueError(f"the grid has no target {unknown_name(target, names)}")
         chosen |= {job.name for job in hits}
     for job in reversed(jobs):  # which come after the jobs they need
         chosen.update(job.needs if job.name in chosen else ())

@@ -201,10 +201,6 @@ class OfflineConfig(LearnerConfig):
         name = (algorithm or self.variant).replace(" ", "-")
         return parent / name / f"{self.task}-s{self.seed}"
 
-    def source(self, runs_dir: str | Path) -> Path:
-        """Return the dataset's folder, `<runs_dir>/datasets/<domain>/<dataset>`."""
-        return paths.resolve(runs_dir) / "datasets" / self.domain / self.dataset
-
 
 AnyConfig = TypeVar("AnyConfig", bound=LearnerConfig)
 

@@ -72,7 +72,8 @@ def train_offline(
     """
 
     def learning(configs: list[OfflineConfig], folders: list[Path]) -> Learning:
-        return Learning(configs, folders, datasets.load(configs[0].source(runs_dir)))
+        folder = Path(runs_dir, "datasets", configs[0].domain, configs[0].dataset)
+        return Learning(configs, folders, datasets.load(folder))
 
     folders = _run(configs, runs_dir, learning, checkpoint_minutes, progress)
     return results.read(*(folder / "results.csv" for folder in folders))

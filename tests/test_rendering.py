@@ -3,6 +3,7 @@
 import io
 import os
 
+import mujoco
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
@@ -50,6 +51,12 @@ def test_without_a_library_poses_are_drawn_and_a_line_says_what_to_install(
     )
     with pytest.raises(ValueError, match=r"states must have shape \(T, 18\), got \(40, 17\)"):
         rendering.frames(envs.model("walker"), states[:, 1:])
+
+
+def test_an_environment_without_bodies_says_so(monkeypatch):
+    empty = mujoco.MjModel.from_xml_string("<mujoco/>")  # of Gymnasium's without MuJoCo
+    monkeypatch.setattr(envs, "model", lambda domain: empty)
+    assert "mine has no MuJoCo bodies" in figures.collection.clip("mine", np.zeros((9, 0))).data
 
 
 @pytest.mark.parametrize(("limit", "count", "milliseconds"), [(10**6, 16, 50), (40_000, 8, 100)])

@@ -115,6 +115,8 @@ def clip(domain: str, states: np.ndarray, text: str = "") -> HTML | Axes:
     caption and the alternative text.
     """
     model = envs.model(domain)
+    if model.nbody == 1:
+        return HTML(f"<p>{domain} has no MuJoCo bodies to show.</p>")
     if (frames := rendering.frames(model, states)) is None:
         ax = frame_strip(model, states[np.linspace(0, len(states) - 1, 8).astype(int)])
         style.caption(ax, f"Moments, side by side in the order of time. {text}")
@@ -134,19 +136,23 @@ def frame_strip(model: mujoco.MjModel, states: np.ndarray) -> Axes:
     rod = np.isin(kind, [mujoco.mjtGeom.mjGEOM_CAPSULE, mujoco.mjtGeom.mjGEOM_CYLINDER])
     half = np.array([a, np.where(ball | rod, a, b), np.where(ball, a, np.where(rod, a + b, c))])
     body, axis = np.flatnonzero(model.geom_bodyid), half.argmax(0)  # without the floor
-    data, ends, width = mujoco.MjData(model), [], model.stat.extent
-    for place, state in enumerate(states):
+    data, ends = mujoco.MjData(model), []
+    for state in states:
         mujoco.mj_setState(model, data, state, rendering.PHYSICS)
         mujoco.mj_kinematics(model, data)
         along = data.geom_xmat.reshape(-1, 3, 3)[body, :, axis[body]] * np.ptp(half, 0)[body, None]
-        middle = data.geom_xpos[body] + [place * width - data.xpos[1, 0], 0, 0]
+        middle = data.geom_xpos[body] - [data.xpos[1, 0], 0, 0]
         ends.append(np.stack([middle - along, middle + along], 1)[..., [0, 2]])
-    lines = np.concatenate(ends)
-    low, high = lines[..., 1].min() - 0.1 * width, lines[..., 1].max() + 0.1 * width
+    lines = np.array(ends)  # (T, geoms, 2 ends, 2)
+    x, z = np.moveaxis(lines, -1, 0)
+    width = 1.2 * np.ptp(x)
     inches = 13 / (len(states) * width)  # of a metre
+    x += np.arange(len(states))[:, None, None] * width
+    low, high = z.min() - 0.1 * width, z.max() + 0.1 * width
     _, ax = plt.subplots(figsize=(13, inches * (high - low)))
     thick = np.tile(2 * 72 * inches * half.min(0)[body], len(states))
-    ax.add_collection(LineCollection([*lines], linewidths=thick, capstyle="round", alpha=0.8))
+    drawn = {"linewidths": thick, "capstyle": "round", "alpha": 0.8}
+    ax.add_collection(LineCollection([*lines.reshape(-1, 2, 2)], **drawn))
     ax.set(xlim=(-width / 2, (len(states) - 0.5) * width), ylim=(low, high), aspect="equal")
     ax.set_position((0, 0, 1, 1))
     ax.set_axis_off()

@@ -7,6 +7,7 @@ import pytest
 from test_pretrain import contents, kill
 
 from belib import coverage, datasets, envs, training
+from belib.config import OfflineConfig, check_parameters
 from belib.envs import Environment, PhysicsError, TaskRewards
 from belib.training.collection import Collection
 
@@ -147,6 +148,15 @@ def test_a_killed_collection_ends_in_the_same_bytes(name, small_pretrain, tmp_pa
         kill(step, Collection, training.pretrain, configs, **options)
     for one, other in zip(training.pretrain(configs, **options), straight, strict=True):
         assert contents(one) == contents(other)
+
+
+def test_notebooks_and_configs_spell_a_domain_as_folders_do():
+    parameters = {"domain": "gymnasium/Pendulum-v1", "tasks": ["gymnasium/Pendulum-v1_reward"]}
+    parameters["__annotations__"] = {"domain": str, "tasks": list[str]}
+    check_parameters(parameters)
+    config = OfflineConfig(domain=parameters["domain"], task="gymnasium/Pendulum-v1_reward")
+    assert parameters["domain"] == config.domain == "gymnasium-Pendulum-v1"
+    assert parameters["tasks"] == [config.task] == ["gymnasium-Pendulum-v1_reward"]
 
 
 def test_what_does_not_repeat_itself_is_not_resumed(tiny, monkeypatch):

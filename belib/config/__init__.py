@@ -54,8 +54,6 @@ class LearnerConfig:
         for item in fields(self):
             value, rule = getattr(self, item.name), item.metadata["rule"]
             object.__setattr__(self, item.name, check_type(item.name, value, item.type, rule))
-        for name in ("domain", "task"):  # as in folders: gymnasium-HalfCheetah-v5
-            object.__setattr__(self, name, getattr(self, name).replace("/", "-"))
 
     @property
     def unused_fields(self) -> tuple[str, ...]:

@@ -28,10 +28,12 @@ class RND(Explorer):
         self.target = mlp(self.streams, *dims).requires_grad_(False)
         self.seen = RunningMoments(len(configs), obs_dim)
         self.errors = RunningMoments(len(configs), 1)
+        self._targets: tuple[Tensor, ...] = ()
         self.optimizers["predictor"] = self.adam(self.predictor)
 
     def update_representation(self, batch: Batch) -> Metrics:
         """Train the predictor on the batch."""
+        self._targets = ()
         if self.config.convention == "corrected":
             self.seen.count_in(batch.obs)
         loss = self.error(batch.obs).mean(-1)
@@ -46,8 +48,11 @@ class RND(Explorer):
 
     def error(self, obs: Tensor) -> Tensor:
         """Return the predictor's mean squared error (M, B)."""
-        normal = self.normalised(obs)
-        return (self.target(normal).float() - self.predictor(normal).float()).square().mean(-1)
+        if not self._targets or self._targets[0] is not obs:  # a batch is met twice
+            normal = self.normalised(obs)
+            self._targets = obs, normal, self.target(normal).float()
+        _, normal, target = self._targets
+        return (target - self.predictor(normal).float()).square().mean(-1)
 
     def normalised(self, obs: Tensor) -> Tensor:
         """Return observations scaled to unit variance and clipped."""

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from belib.statistics import comparisons
-from belib.statistics.comparisons import best_of, compare, detectable, needed, permutation_p, power
+from belib.statistics.comparisons import best_of, compare, detectable, permutation_p, power
 
 STUDIES = 2000
 
@@ -54,8 +54,6 @@ def test_simulated_studies_have_the_computed_power():
     assert power(20, 1e-6) == pytest.approx(0.05, abs=1e-6)
     assert within_error((welch(*arms(effect=effect)).pvalue < 0.05).mean(), 0.8)
     assert detectable(40, level=0.05 / 4) == pytest.approx(0.77, abs=0.01)
-    assert needed(detectable(20)) in (20, 21)
-    assert (needed(100.0), needed(0.0)) == (2, np.inf)
 
 
 def test_equivalence_is_seen_in_5_of_100_studies_whose_arms_differ_by_the_margin():

@@ -124,7 +124,6 @@ def test_effects_are_seen_in_the_primary_outcome():
     rows = study.compared(study.outcome(units), corrected=True)
     assert rows["pair"].tolist() == [*PRIMARY]
     assert rows["verdict"].unique() == "better"
-    assert rows["needed"].isna().all(), "a mean of z has no tenth"
     worse = study.compared(units, ["SE − BE 0.5"])
     assert worse["verdict"].unique() == "worse"
 

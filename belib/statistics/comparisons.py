@@ -127,14 +127,6 @@ def detectable(datasets: float, *, level: float = LEVEL, chance: float = 0.8) ->
     return float(optimize.brentq(short, 1e-6, 100.0))
 
 
-def needed(effect: float, *, chance: float = 0.8) -> float:
-    """Return how many datasets of each arm show an effect, in standard deviations, by `power`."""
-    short = lambda datasets: power(datasets, effect) - chance  # noqa: E731
-    if not effect > 0 or short(1e6) < 0:
-        return np.inf
-    return 2.0 if short(2) > 0 else float(np.ceil(optimize.brentq(short, 2, 1e6)))
-
-
 def variance_components(values: ArrayLike) -> dict[str, float]:
     """Return the variances that datasets, learner seeds and checkpoints add to an evaluation.
 

@@ -4,7 +4,7 @@ The unit is the dataset. Its value on a task is the mean over learner seeds, the
 datasets, and its coverage is a value whose task is the domain. Spreads are never pooled over arms.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,17 +16,10 @@ from belib import results
 from belib.figures import style
 from belib.gather import MEASURES, Tables
 from belib.statistics import Interval, comparisons, rank_correlation
-from belib.statistics.comparisons import LEVEL, Difference
+from belib.statistics.comparisons import LEVEL, Difference, best_of, compare, spread_ratio
 from belib.study.claims import CLAIMS, PRIMARY, SIDES, TABLE_1, WITHOUT_DISTANCES, Claim
 
-TESTS: dict[str, Callable[..., Any]] = {  # of claims; see `Claim`
-    "mean": comparisons.compare,
-    "best": comparisons.best_of,
-    "spread": comparisons.spread_ratio,
-    "rank": rank_correlation,
-}
 FEWEST_RECIPES = 5  # whose ranks or whose spread are compared
-RELEVANT = 0.1  # of the other arm's mean: `needed` datasets show such a difference
 NOT_RUN, UNDECIDED = "not run", "undecided"
 _DATASET, _RECIPE = ["domain", "dataset"], ["objective", "parameter", "variant"]
 _KNOWN = [*_DATASET, *_RECIPE, "recipe", "intrinsic_reward_scale", "collection", "main"]
@@ -101,10 +94,9 @@ def compared(
     """Compare pairs of `SIDES`, one row per task and pair with two datasets or more on each side.
 
     Columns are those of `comparisons.Difference` (its p-values after Holm over the pairs of a task
-    if `corrected`), `p_permuted` within blocks, `detectable`, the difference that is seen with 80 %
-    power, and `needed`, the datasets of each side with which a tenth of the other's mean is. Where
-    a side's return is above doing nothing by less than two standard errors, the verdict is
-    `nothing learnt`.
+    if `corrected`), `p_permuted` within blocks, and `detectable`, the difference that is seen with
+    80 % power. Where a side's return is above doing nothing by less than two standard errors, the
+    verdict is `nothing learnt`.
     """
     tables = [pd.DataFrame(columns=["pair", "task", "verdict"])]
     for task, group in units.groupby("task", sort=False):
@@ -123,7 +115,7 @@ def compared(
 
 def _compared(one: pd.DataFrame, other: pd.DataFrame) -> dict[str, Any]:
     """Return the numbers of one comparison; see `compared`."""
-    difference = comparisons.compare(one["value"], other["value"])
+    difference = compare(one["value"], other["value"])
     row: dict[str, Any] = difference._asdict()
     blocks = [side.groupby("collection")["value"].agg(["mean", "size"]) for side in (one, other)]
     joined = pd.concat(blocks, axis=1, join="inner")
@@ -132,8 +124,6 @@ def _compared(one: pd.DataFrame, other: pd.DataFrame) -> dict[str, Any]:
     counts = len(one), len(other)
     row["datasets"] = " / ".join(map(str, counts))
     row["detectable"] = comparisons.detectable(stats.hmean(counts)) * difference.sd
-    tenth = RELEVANT * abs(other["value"].mean()) / difference.sd
-    row["needed"] = np.nan if other["floor"].isna().any() else comparisons.needed(tenth)
     row["learnt"] = not any(
         side["value"].mean() - side["floor"].iloc[0] < 2 * side["value"].sem()
         for side in (one, other)
@@ -176,11 +166,11 @@ def study(
 
 def _row(claim: Claim, task: Any, arms: list, tasks: int) -> dict[str, Any]:
     """Return a row of `study`, and whether it `holds`, or `fails` as one of several tasks."""
-    result, strict = (TESTS[claim.test](*arms, level=level) for level in (LEVEL, LEVEL / tasks))
-    sign, null = claim.signs.get(task, 1), float(claim.test == "spread")
+    result, strict = (claim.test(*arms, level=level) for level in (LEVEL, LEVEL / tasks))
+    sign, null = claim.signs.get(task, 1), float(claim.test is spread_ratio)
     value, *ends = sign * (np.array([*result[:3], *strict[1:3]]) - null)
     row = {"task": task, "sides": claim.sides, **dict(zip(Interval._fields, result, strict=False))}
-    row |= {"paper": TABLE_1.get(claim.sides, {}).get(task) if claim.test == "best" else None}
+    row |= {"paper": TABLE_1.get(claim.sides, {}).get(task) if claim.test is best_of else None}
     row |= {"on_its_side": bool(value > 0), "n": " / ".join(str(len(arm)) for arm in arms)}
     equal = isinstance(result, Difference) and result.p_different < LEVEL / tasks
     return row | {"holds": min(ends[:2]) > 0, "fails": max(ends[2:]) < 0 or equal}
@@ -190,13 +180,13 @@ def _arms(claim: Claim, group: pd.DataFrame) -> list:
     """Return the arguments of a claim's test on one task; none for too few datasets."""
     sides = [group[group.eval(SIDES[side])] for side in claim.sides.split(" − ")]
     values, fewest = [side["value"] for side in sides], 2
-    if claim.test == "best":
+    if claim.test is best_of:
         recipes = [side.groupby("recipe")["value"] for side in sides]
         values, fewest = [[arm for _, arm in arms if len(arm) > 1] for arms in recipes], 1
-    elif claim.test != "mean":
+    elif claim.test is not compare:
         means = [side.groupby("recipe")[["value", "other"]].mean() for side in sides]
         values, fewest = [side["value"] for side in means], FEWEST_RECIPES
-        values += [means[0]["other"]] if claim.test == "rank" else []
+        values += [means[0]["other"]] if claim.test is rank_correlation else []
     return values if min(map(len, values)) >= fewest else []
 
 

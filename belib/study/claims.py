@@ -1,13 +1,15 @@
 """What is compared (docs/study.md) and what the paper claims, as rows of tables."""
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from belib.figures.style import LOOKS
 from belib.results import PAPER_TABLE_1
 from belib.rewards import OBJECTIVES
+from belib.statistics import rank_correlation
+from belib.statistics.comparisons import best_of, compare, spread_ratio
 
 WITHOUT_DISTANCES = [name for name, what in OBJECTIVES.items() if what.agent != "apt"]
 """Objectives that pay for no distances between states, which have one representation."""
@@ -46,7 +48,7 @@ class Claim(NamedTuple):
     """A statement of the paper, and the test of its sides."""
 
     text: str
-    test: str  # best, mean, spread or rank
+    test: Callable[..., Any]  # of values: compare; of arms: best_of; of recipes: the others
     sides: str  # `ours − others`, keys of `SIDES`
     measure: str = "return"  # or coverage
     signs: Mapping[str, float] = {}  # expected on each task, others left out; by default positive
@@ -59,56 +61,58 @@ TABLE_1["BE − RE q < 2"] = TABLE_1["BE − RE"]
 OVER_RE = np.sign(TABLE_1["BE − RE"]).to_dict()
 LONGER = dict(walker_stand=1, walker_walk=-1, walker_run=1, quadruped_walk=-1, quadruped_run=-1)
 CLAIMS = {
-    "be-shannon": Claim("The best BE is better than SE (section 5, table 1)", "best", "BE − SE"),
-    "be-rnd": Claim("The best BE is better than RND (section 5, table 1)", "best", "BE − RND"),
-    "be-smm": Claim("The best BE is better than SMM (section 5, table 1)", "best", "BE − SMM"),
+    "be-shannon": Claim("The best BE is better than SE (section 5, table 1)", best_of, "BE − SE"),
+    "be-rnd": Claim("The best BE is better than RND (section 5, table 1)", best_of, "BE − RND"),
+    "be-smm": Claim("The best BE is better than SMM (section 5, table 1)", best_of, "BE − SMM"),
     "be-renyi": Claim(
         "The best BE is better than the best RE, but on Walker run (section 5, table 1)",
-        "best",
+        best_of,
         "BE − RE q < 2",
         signs=OVER_RE,
     ),
     "stable": Claim(
-        "Returns vary less over α of BE than over q of RE (section 5)", "spread", "RE − BE"
+        "Returns vary less over α of BE than over q of RE (section 5)", spread_ratio, "RE − BE"
     ),
     "small-q": Claim(
-        "RE with q < 1 is better than with q > 1 (section 5)", "mean", "RE q < 1 − RE q > 1"
+        "RE with q < 1 is better than with q > 1 (section 5)", compare, "RE q < 1 − RE q > 1"
     ),
     "large-q": Claim(
-        "RE with q = 1.1 is better than with q ≥ 2 (section 5)", "mean", "RE 1.1 − RE q >= 2"
+        "RE with q = 1.1 is better than with q ≥ 2 (section 5)", compare, "RE 1.1 − RE q >= 2"
     ),
     "small-alpha": Claim(
-        "BE with α < 1 is better than with α > 1 (appendix)", "mean", "BE α < 1 − BE α > 1"
+        "BE with α < 1 is better than with α > 1 (appendix)", compare, "BE α < 1 − BE α > 1"
     ),
-    "smm": Claim("SMM is inferior to all others (section 5)", "mean", "all but SMM − SMM"),
+    "smm": Claim("SMM is inferior to all others (section 5)", compare, "all but SMM − SMM"),
     "more-data": Claim(
         "Six times the data of SE help on Walker stand and run, and harm elsewhere (section 5)",
-        "mean",
+        compare,
         "SE, longer − SE",
         signs=LONGER,
     ),
-    "coverage-be": Claim("BE covers more than RE (appendix)", "mean", "BE − RE", "coverage"),
+    "coverage-be": Claim("BE covers more than RE (appendix)", compare, "BE − RE", "coverage"),
     "coverage-q": Claim(
         "RE with q < 1 covers more than with q > 1 (appendix)",
-        "mean",
+        compare,
         "RE q < 1 − RE q > 1",
         "coverage",
     ),
     "coverage-alpha": Claim(
         "On Quadruped, BE with α < 1 covers more than with α > 1 (appendix)",
-        "mean",
+        compare,
         "BE α < 1 − BE α > 1",
         "coverage",
         {"quadruped": 1},
     ),
     "coverage-rnd": Claim(
         "On Walker, RND covers more than all others (appendix)",
-        "best",
+        best_of,
         "RND − all but RND",
         "coverage",
         {"walker": 1},
     ),
     "coverage-returns": Claim(
-        "Datasets that cover more are better to learn from (appendix)", "rank", "exploring"
+        "Data that cover more are better to learn from (appendix)",
+        rank_correlation,
+        "exploring",
     ),
 }

@@ -12,7 +12,6 @@ import os
 import shlex
 import shutil
 import sys
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -97,7 +96,6 @@ def run(table: pd.DataFrame, runs_dir: Path, given: argparse.Namespace, options:
 
 def work(job: Job, runs_dir: Path, given: argparse.Namespace) -> None:
     """Finish a job, after waiting for any process of a killed engine that still works on it."""
-    print(f"--- {time.strftime('%F %T')}, process {os.getpid()}", flush=True)
     options = {"runs_dir": runs_dir, "checkpoint_minutes": given.checkpoint_minutes}
     with runs.locked([runs_dir / "workflow" / "jobs" / job.name], wait=True):
         if job.stage == "collect":
@@ -123,8 +121,7 @@ def execute(name: str, values: dict[str, object], to: Path) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line; return the exit status."""
-    style = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=style)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("command", choices=("plan", "run", "job"), help="Snakemake calls job")
     parser.add_argument("--scale", default="smoke", help="params/grid.<scale>.yaml")
     parser.add_argument("--runs-dir", help="output folder, by default runs/<scale>")

@@ -39,13 +39,13 @@ def check_type(name: str, value: Any, annotation: Any, rule: Collection[str] = "
     if is_list and isinstance(value, list | tuple):
         return [check_type(f"{name}[{i}]", entry, kind, rule) for i, entry in enumerate(value)]
     value = float(value) if kind is float and type(value) is int else value
-    if type(value) is str and name.startswith(("domain", "task")):
-        value = value.replace("/", "-")  # as in folders: gymnasium-HalfCheetah-v5
     if is_list or type(value) is not kind:
         wanted = f"{name} should be {inspect.formatannotation(annotation)}"
         raise TypeError(f"{wanted}, got {value!r} ({type(value).__name__})")
     if kind is float and not math.isfinite(value):
         raise ValueError(f"{name} must be finite, got {value}")
+    if type(value) is str and name.startswith(("domain", "task")):
+        value = value.replace("/", "-")  # as in folders: gymnasium-HalfCheetah-v5
     if not (RULES[rule](value) if isinstance(rule, str) else value in rule):
         text = rule if isinstance(rule, str) else f"one of {', '.join(rule)}"
         raise ValueError(f"{name} must be {text}, got {value!r}")

@@ -63,3 +63,7 @@ def test_the_slider_moves_the_picture(page, widget, screenshots):
     widget.get_by_role("button", name="climb").click()
     widget.get_by_text("more than the uniform pmf").wait_for()
     page.screenshot(path=screenshots / "4-climbed.png")
+
+    # the slider below needs no kernel
+    page.locator("figure input[type=range]").press("End")
+    expect(page.get_by_alt_text("The reward at α = 5", exact=True)).to_be_visible()

@@ -108,19 +108,18 @@ def torso(*datasets: Dataset) -> np.ndarray:
     return axes[0]
 
 
-def clip(domain: str, states: np.ndarray, text: str = "") -> HTML | Axes:
+def clip(domain: str, states: np.ndarray, text: str = "") -> HTML | None:
     """Return a looped clip, as HTML, of physics states (T, nq + nv + na) at 20 pictures a second.
 
-    Where nothing renders, draw eight of the states instead, with `frame_strip`. `text` is the
-    caption and the alternative text.
+    Where nothing renders, draw eight of the states instead, with `frame_strip`, and return None.
+    `text` is the caption and the alternative text.
     """
     model = envs.model(domain)
     if model.nbody == 1:
         return HTML(f"<p>{domain} has no MuJoCo bodies to show.</p>")
     if (frames := rendering.frames(model, states)) is None:
         ax = frame_strip(model, states[np.linspace(0, len(states) - 1, 8).astype(int)])
-        style.caption(ax, f"Moments, side by side in the order of time. {text}")
-        return ax
+        return style.caption(ax, f"Moments, side by side in the order of time. {text}")
     source = "data:image/gif;base64," + base64.b64encode(rendering.gif(frames)).decode()
     text = html.escape(text)
     return HTML(f'<img src="{source}" alt="A clip. {text}" width="300"><p>{text}</p>')
@@ -134,6 +133,7 @@ def frame_strip(model: mujoco.MjModel, states: np.ndarray) -> Axes:
     kind, (a, b, c) = model.geom_type, model.geom_size.T
     ball = kind == mujoco.mjtGeom.mjGEOM_SPHERE
     rod = np.isin(kind, [mujoco.mjtGeom.mjGEOM_CAPSULE, mujoco.mjtGeom.mjGEOM_CYLINDER])
+    # half of a geom's length along each of its axes
     half = np.array([a, np.where(ball | rod, a, b), np.where(ball, a, np.where(rod, a + b, c))])
     body, axis = np.flatnonzero(model.geom_bodyid), half.argmax(0)  # without the floor
     data, ends = mujoco.MjData(model), []
@@ -145,7 +145,7 @@ def frame_strip(model: mujoco.MjModel, states: np.ndarray) -> Axes:
         ends.append(np.stack([middle - along, middle + along], 1)[..., [0, 2]])
     lines = np.array(ends)  # (T, geoms, 2 ends, 2)
     x, z = np.moveaxis(lines, -1, 0)
-    width = 1.2 * np.ptp(x)
+    width = 1.2 * (np.ptp(x) + 2 * half.min(0)[body].max())
     inches = 13 / (len(states) * width)  # of a metre
     x += np.arange(len(states))[:, None, None] * width
     low, high = z.min() - 0.1 * width, z.max() + 0.1 * width

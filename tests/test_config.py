@@ -38,6 +38,7 @@ def test_defaults_are_the_papers_tables():
         ({"alpha": "1e-4"}, r"alpha should be float, got '1e-4' \(str\)"),
         ({"objective": "entropy"}, "objective must be one of behavioral, .*, got 'entropy'"),
         ({"label": "a/b"}, "label must be letters and digits"),
+        ({"replay_capacity": 3}, "replay_capacity must exceed n_step, got 3"),
         ({"k": 1024}, "k must be below batch_size = 1024, got 1024"),
         ({"task": "walker_run"}, "task must be given for the objective task alone, got 'walker_r"),
         ({"alhpa": 0.5}, ".* unexpected keyword argument 'alhpa'"),
@@ -157,3 +158,16 @@ def test_an_entry_stands_for_all_combinations_of_its_lists():
     assert [(c.q, c.seed, c.k) for c in configs] == [(0.5, 0, 3), (0.5, 1, 3), (2, 0, 3), (2, 1, 3)]
     with pytest.raises(TypeError, match="argument 'seeds'"):
         expand({"seeds": 2, "seed": 1}, PretrainConfig())
+
+
+@pytest.mark.parametrize("entry", [{"seeds": 0}, {"alpha": []}])
+def test_entries_of_a_grid_that_stand_for_nothing_are_refused(entry):
+    with pytest.raises(ValueError, match="must have a value or more for every name"):
+        expand(entry, PretrainConfig())
+
+
+@pytest.mark.parametrize("algorithm", ["bc", "crr"])
+def test_learners_whose_loss_divides_by_the_noise_refuse_none(algorithm):
+    assert OfflineConfig(stddev=0).stddev == 0
+    with pytest.raises(ValueError, match=f"stddev must be positive for {algorithm}, got 0.0"):
+        OfflineConfig(algorithm=algorithm, stddev=0)

@@ -123,6 +123,8 @@ class PretrainConfig(LearnerConfig):
         super().__post_init__()
         if self.k >= self.batch_size:
             raise ValueError(f"k must be below batch_size = {self.batch_size}, got {self.k}")
+        if self.replay_capacity <= self.n_step:
+            raise ValueError(f"replay_capacity must exceed n_step, got {self.replay_capacity}")
         if (self.objective == "task") != bool(self.task):
             raise ValueError(f"task must be given for the objective task alone, got {self.task!r}")
 
@@ -181,6 +183,11 @@ class OfflineConfig(LearnerConfig):
     crr_weight: str = setting("indicator", _CRR_WEIGHTS, "CRR's f of the advantage", "table 3")
     td3_bc_weight: float = setting(2.5, "at least 0", "weight of TD3+BC's value", "ExORL")
 
+    def __post_init__(self):
+        super().__post_init__()
+        if self.algorithm in ("bc", "crr") and self.stddev == 0:
+            raise ValueError(f"stddev must be positive for {self.algorithm}, got {self.stddev}")
+
     @property
     def variant(self) -> str:
         """The algorithm and its changed choices in tables and paths, such as `cql-standard`.
@@ -207,11 +214,13 @@ def expand(entry: dict[str, Any], sizes: AnyConfig) -> list[AnyConfig]:
     """Return a config for each combination of the values in an entry's lists.
 
     `seeds: 5` is short for `seed: [0, 1, 2, 3, 4]`. Other fields are those of `sizes`. Raise
-    TypeError for a wrong name or type, ValueError for a wrong value.
+    TypeError for a wrong name or type, ValueError for a wrong value or an empty list.
     """
     if "seeds" in entry and "seed" not in entry:
         entry = {**entry, "seed": [*range(entry["seeds"])]}
         del entry["seeds"]
-    lists = [v if isinstance(v, list | tuple) else [v] for v in entry.values()]
+    lists = [[*v] if isinstance(v, list | tuple) else [v] for v in entry.values()]
+    if [] in lists:
+        raise ValueError(f"entries must have a value or more for every name, got {entry}")
     choices = itertools.product(*lists)
     return [replace(sizes, **dict(zip(entry, choice, strict=True))) for choice in choices]

@@ -1,7 +1,4 @@
-"""Pictures of physics states by OpenGL, made in a child process, and looped clips of them.
-
-The child is this file, run as a script: it needs a model and states, and nothing of the package.
-"""
+"""Pictures of physics states, made with OpenGL by a child that runs this file; looped clips."""
 
 import io
 import os
@@ -27,15 +24,15 @@ def frames(model: mujoco.MjModel, states: np.ndarray, size: int = 240) -> np.nda
     numbers = mujoco.mj_stateSize(model, PHYSICS)
     if np.ndim(states) != 2 or np.shape(states)[1] != numbers:
         raise ValueError(f"states must have shape (T, {numbers}), got {np.shape(states)}")
-    environment = {name: text for name, text in os.environ.items() if name != "PYOPENGL_PLATFORM"}
     with tempfile.TemporaryDirectory() as folder:
         mujoco.mj_saveModel(model, f"{folder}/model.mjb", None)
         np.save(f"{folder}/states.npy", states)
         command = [sys.executable, "-P", __file__, folder, str(size)]
         for library in (tried := _libraries()):
-            options = {"env": environment | {"MUJOCO_GL": library}, "capture_output": True}
+            env = {**os.environ, "MUJOCO_GL": library, "PYOPENGL_PLATFORM": ""}
             with suppress(subprocess.TimeoutExpired):
-                if subprocess.run(command, timeout=300, **options).returncode == 0:
+                done = subprocess.run(command, env=env, capture_output=True, timeout=300)
+                if done.returncode == 0:
                     return np.load(f"{folder}/frames.npy")
     missing = f"Nothing renders here (tried: {', '.join(tried) or 'nothing, MUJOCO_GL is off'})"
     print(f"{missing}. On Debian, `apt install libegl1` or `libosmesa6` helps.")
@@ -74,14 +71,14 @@ def _main(folder: str, size: int) -> None:
     # the first camera that follows the body, neither too near to see it whole nor far away
     distance = np.linalg.norm(model.cam_poscom0, axis=1) / model.stat.extent
     follows = model.cam_mode == mujoco.mjtCamLight.mjCAMLIGHT_TRACKCOM
-    fit = np.flatnonzero(follows & (distance > 1.1) & (distance < 4))
-    camera = int(fit[0]) if len(fit) else min(model.ncam, 1) - 1  # -1: MuJoCo's own view
+    fit = follows & (distance > 1.1) & (distance < 4)
+    camera = fit.argmax() if fit.any() else min(model.ncam, 1) - 1  # -1: MuJoCo's own view
     model.vis.global_.offwidth = model.vis.global_.offheight = size
     with mujoco.Renderer(model, size, size) as renderer:
         for state in np.load(f"{folder}/states.npy"):
             mujoco.mj_setState(model, data, state, PHYSICS)
             mujoco.mj_forward(model, data)
-            renderer.update_scene(data, camera)
+            renderer.update_scene(data, int(camera))
             pictures.append(renderer.render())
     np.save(f"{folder}/frames.npy", pictures)
 

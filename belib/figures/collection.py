@@ -130,29 +130,25 @@ def frame_strip(model: mujoco.MjModel, states: np.ndarray) -> Axes:
 
     A geom is a line of its length, as thick as its thinnest side.
     """
-    kind, (a, b, c) = model.geom_type, model.geom_size.T
-    ball = kind == mujoco.mjtGeom.mjGEOM_SPHERE
-    rod = np.isin(kind, [mujoco.mjtGeom.mjGEOM_CAPSULE, mujoco.mjtGeom.mjGEOM_CYLINDER])
-    # half of a geom's length along each of its axes
-    half = np.array([a, np.where(ball | rod, a, b), np.where(ball, a, np.where(rod, a + b, c))])
-    body, axis = np.flatnonzero(model.geom_bodyid), half.argmax(0)  # without the floor
-    data, ends = mujoco.MjData(model), []
+    data, ends, body = mujoco.MjData(model), [], np.flatnonzero(model.geom_bodyid)  # no floor
+    half = model.geom_aabb[body, 3:]  # of the geoms' sides
+    axis, radius = half.argmax(1), half.min(1)
     for state in states:
         mujoco.mj_setState(model, data, state, rendering.PHYSICS)
         mujoco.mj_kinematics(model, data)
-        along = data.geom_xmat.reshape(-1, 3, 3)[body, :, axis[body]] * np.ptp(half, 0)[body, None]
+        along = data.geom_xmat.reshape(-1, 3, 3)[body, :, axis] * np.ptp(half, 1)[:, None]
         middle = data.geom_xpos[body] - [data.xpos[1, 0], 0, 0]
         ends.append(np.stack([middle - along, middle + along], 1)[..., [0, 2]])
     lines = np.array(ends)  # (T, geoms, 2 ends, 2)
     x, z = np.moveaxis(lines, -1, 0)
-    width = 1.2 * (np.ptp(x) + 2 * half.min(0)[body].max())
+    width = 1.2 * (np.ptp(x) + 2 * radius.max())
     inches = 13 / (len(states) * width)  # of a metre
     x += np.arange(len(states))[:, None, None] * width
     low, high = z.min() - 0.1 * width, z.max() + 0.1 * width
     _, ax = plt.subplots(figsize=(13, inches * (high - low)))
-    thick = np.tile(2 * 72 * inches * half.min(0)[body], len(states))
-    drawn = {"linewidths": thick, "capstyle": "round", "alpha": 0.8}
-    ax.add_collection(LineCollection([*lines.reshape(-1, 2, 2)], **drawn))
+    thick = [*np.tile(2 * 72 * inches * radius, len(states))]
+    lines = [*lines.reshape(-1, 2, 2)]
+    ax.add_collection(LineCollection(lines, linewidths=thick, capstyle="round", alpha=0.8))
     ax.set(xlim=(-width / 2, (len(states) - 0.5) * width), ylim=(low, high), aspect="equal")
     ax.set_position((0, 0, 1, 1))
     ax.set_axis_off()

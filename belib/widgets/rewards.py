@@ -128,11 +128,10 @@ class RewardView(LiveFigure):
         return self.png()
 
 
-# What the slider of a flipbook does when it is moved.
-_SHOW = """const shown = Math.round(10 * this.value) - 1;
+# What a flipbook's slider does when it is moved.
+_SHOW = """this.nextElementSibling.value = this.value;
 this.closest('figure').querySelectorAll('img').forEach(
-    (img, i) => img.style.display = i === shown ? '' : 'none');
-this.nextElementSibling.value = this.value"""
+    (img, i) => img.style.display = i === Math.round(10 * this.value) - 1 ? '' : 'none')"""
 
 
 def flipbook(states: StateMap, n_outcomes: float, *, alpha: float = 0.5) -> HTML:

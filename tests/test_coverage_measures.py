@@ -11,6 +11,7 @@ from scipy.stats import spearmanr
 from belib import coverage, estimators, figures, results
 from belib.config import OfflineConfig, PretrainConfig
 from belib.coverage.measures import net, random_halves
+from belib.knn import knn_distances
 
 
 def make_states(features, objectives=("behavioral", "random"), episodes=8):
@@ -38,6 +39,20 @@ def parts(states):
 @pytest.fixture(scope="module")
 def table(states):
     return coverage.measures(states, halves=10)
+
+
+def test_distances_agree_with_other_spaces_as_far_as_they_have_their_order():
+    x = np.random.default_rng(0).normal(size=(100, 3))
+    spaces = {"twice": 2 * x, "direction": x / np.linalg.norm(x, axis=1, keepdims=True)}
+    reward = knn_distances(x, k=11).mean(1)
+    table = coverage.agreement(x, spaces, {"reward": reward, "crowd": -reward})
+    value = table.set_index(["measure", "of"])["value"]
+    assert value.xs("twice", level="of").tolist() == pytest.approx([1, 1, 1])
+    assert (value.xs("direction", level="of") < 0.8).all()
+    assert value["rewards"][["reward", "crowd"]].tolist() == pytest.approx([1, -1])
+    assert value["dimensions", "points"] == pytest.approx(3, abs=0.2)
+    line = x[:, :1] * [1.0, -2.0]
+    assert coverage.agreement(line, {"line": line}, {})["value"].tolist() == pytest.approx([1] * 4)
 
 
 def test_a_narrow_dataset_visits_fewer_places_and_is_denser(table):

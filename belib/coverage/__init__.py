@@ -5,6 +5,7 @@ from belib.coverage.maps import Embedding as Embedding
 from belib.coverage.maps import embed as embed
 from belib.coverage.maps import find_states as find_states
 from belib.coverage.measures import MEASURES as MEASURES
+from belib.coverage.measures import agreement as agreement
 from belib.coverage.measures import measures as measures
 from belib.coverage.measures import offline_returns as offline_returns
 from belib.coverage.measures import rank_correlations as rank_correlations

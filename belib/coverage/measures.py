@@ -28,7 +28,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.spatial.distance import cdist
+from scipy.spatial.distance import cdist, squareform
+from scipy.stats import spearmanr
 
 from belib import estimators, paths, results
 from belib.arrays import check_positive
@@ -153,6 +154,38 @@ def _energy_distances(x: Array, subsets: NDArray, other: Array) -> Array:
     within = sum(weights[:, i] * (weights @ cdist(x[i : i + 1], x)[0]) for i in range(len(x)))
     among = np.mean([cdist([point], other).mean() for point in other])
     return np.sqrt(np.maximum(2 * between - within - among, 0))
+
+
+def agreement(points: Array, spaces: dict[str, Array], facts: dict[str, Array]) -> pd.DataFrame:
+    """Return what distances between points (n, d) keep of those in other spaces (n, ...).
+
+    Rewards are mean distances to the 11 nearest others in a batch of 128: URLB's 12 with the state
+    itself. A row is a `measure`'s mean `value` over 20 batches: rank correlations of pairs'
+    `distances`, and of `rewards`, with those `of` a space, or of rewards with a fact (n,); share of
+    `neighbours` that are a space's, too; participation ratio of the covariance (`dimensions`).
+    """
+    random, rows = np.random.default_rng(0), []
+    for _ in range(20):
+        batch = random.choice(len(points), min(128, len(points)), replace=False)
+        (apart, near, paid), values = _batch_distances(points[batch]), {}
+        for of, space in spaces.items():
+            others, close, would_pay = _batch_distances(space[batch])
+            values["distances", of] = spearmanr(apart, others).statistic
+            values["neighbours", of] = (near & close).sum() / near.sum()
+            values["rewards", of] = spearmanr(paid, would_pay).statistic
+        values |= {("rewards", of): spearmanr(paid, x[batch])[0] for of, x in facts.items()}
+        spread = np.cov(points[batch].T)
+        values["dimensions", "points"] = np.trace(spread) ** 2 / np.square(spread).sum()
+        rows.append(values)
+    table = [(*key, value) for key, value in pd.DataFrame(rows).mean().items()]
+    return pd.DataFrame(table, columns=["measure", "of", "value"])
+
+
+def _batch_distances(points: Array) -> tuple[Array, NDArray[np.bool_], Array]:
+    """Return distances of pairs, which pairs (n, n) are near, and mean k-NN distances (n,)."""
+    apart, nearest = cdist(points, points), knn_distances(points, k=11)
+    near = (apart <= nearest[:, -1:] * (1 + 1e-9)) & ~np.eye(len(points), dtype=bool)
+    return squareform(apart, checks=False), near, nearest.mean(1)
 
 
 def volumetric_coverage(datasets: Sequence[Dataset], *, seed: int = 0) -> pd.DataFrame:

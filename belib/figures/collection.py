@@ -64,6 +64,20 @@ def objectives(
     return style.legend(axes[0])
 
 
+def agreement(table: pd.DataFrame) -> np.ndarray:
+    """Plot rows of `coverage.agreement` with their `step`, `seed` and the space's name, `among`."""
+    drawn = {"hue": "of", "style": "among", "units": "seed", "estimator": None, "markers": True}
+    drawn |= {f"{name}_order": table[drawn[name]].unique() for name in ("hue", "style")}
+    names = table["measure"].unique()
+    _, axes = plt.subplots(1, len(names), figsize=(4.5 * len(names), 4.5))
+    for ax, name in zip(axes, names, strict=True):
+        rows = table[table["measure"] == name]
+        sns.lineplot(rows, x="step", y="value", ax=ax, palette="colorblind", **drawn)
+        ax.set(ylabel="", title=name)
+    _from_zero(axes)
+    return style.legend(axes)
+
+
 def _from_zero(axes: np.ndarray) -> None:
     """Begin or end the value axes at 0; label the axes of steps."""
     for ax in axes:

@@ -4,6 +4,8 @@ import pytest
 
 from belib import results
 from belib.config import OfflineConfig, PretrainConfig
+from belib.results.__main__ import print_against_random
+from belib.statistics.comparisons import compare
 
 
 def table():
@@ -100,3 +102,18 @@ def test_table_1_shows_means_beside_the_best():
     (row,) = results.table_1(many({("a", "td3"): 500.0, ("a", "cql"): 300.0})).to_dict("records")
     assert row["best over everything"] == 504
     assert (row["mean of finals"], row["best mean"], row["policies"]) == (400, 500, 10)
+
+
+def test_exploring_data_are_compared_with_random_actions_in_a_sentence(capsys):
+    rows = []
+    for objective, values in {"behavioral": (300, 340), "random": (100, 120)}.items():
+        for seed, value in enumerate(values):
+            collected = PretrainConfig(objective=objective, seed=seed)
+            config = OfflineConfig(dataset=collected.dataset)
+            rows.append(results.row(config, collected, 1, np.array([value]), "abc"))
+    print_against_random(pd.DataFrame(rows[:3]))
+    assert capsys.readouterr().out == "", "one dataset of random actions has no spread"
+    print_against_random(pd.DataFrame(rows))
+    difference = compare([300, 340], [100, 120])
+    interval = f"210 more, 95 % interval {difference.low:.0f} to {difference.high:.0f}"
+    assert interval in capsys.readouterr().out

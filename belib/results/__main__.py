@@ -5,7 +5,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from belib.results import collect, summary
+from belib.results import collect, scores, summary
+from belib.statistics.comparisons import compare
+
+KEYS = ["task", "algorithm", "objective"]
 
 
 def main() -> None:
@@ -13,11 +16,32 @@ def main() -> None:
     if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
         sys.exit("usage: python -m belib.results RUNS_DIR")
     try:
-        table = summary(collect(Path(sys.argv[1]).absolute())).drop(columns="upright")
+        results = collect(Path(sys.argv[1]).absolute())
+        table = summary(results).drop(columns="upright")
     except (ValueError, OSError) as error:
         sys.exit(str(error))
     with pd.option_context("display.width", 120, "display.float_format", "{:.1f}".format):
         print(table.to_string(index=False))
+    print_against_random(results)
+
+
+def print_against_random(results: pd.DataFrame) -> None:
+    """Print a sentence for each objective of which, as of random actions, there are two datasets.
+
+    A dataset's value is the mean `late` return of its policies.
+    """
+    late = scores(results, "late").dropna(subset=["objective", "return"])
+    values = late.groupby([*KEYS, "dataset"])["return"].mean().groupby(KEYS)
+    arms = {key: arm for key, arm in values if len(arm) > 1}
+    for (task, learner, objective), arm in arms.items():
+        random = arms.get((task, learner, "random"))
+        if objective != "random" and random is not None:
+            more = compare(arm, random)
+            found = f"{arm.mean():.0f} from {len(arm)} datasets of the objective {objective}"
+            other = f"{random.mean():.0f} from {len(random)} of random actions"
+            interval = f"{more.value:.0f} more, 95 % interval {more.low:.0f} to {more.high:.0f}"
+            print(f"\n{task}, {learner}: mean return {found}, {other} ({interval}).")
+            print("This compares data at this scale; it says nothing of other objectives.")
 
 
 if __name__ == "__main__":

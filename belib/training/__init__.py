@@ -118,15 +118,16 @@ def _run(
 
 def random_like(
     data: Sequence[datasets.Dataset], *, scale: str, runs_dir: str | Path
-) -> datasets.Dataset:
-    """Collect and return a dataset of random actions with as many steps as the given datasets.
+) -> list[datasets.Dataset]:
+    """Collect and return datasets of random actions, one per seed and as long as the given ones.
 
     Raise ValueError for unequal sizes, also if a random dataset of another size exists already.
     """
-    config = data[0].config() or PretrainConfig.at_scale(scale, domain=data[0].domain)
-    config = replace(config, objective="random", task="", num_steps=data[0].steps)
-    random = datasets.load(*pretrain(config, runs_dir=runs_dir))
-    sizes = {dataset.name: dataset.steps for dataset in (*data, random)}
+    foreign = PretrainConfig.at_scale(scale, domain=data[0].domain)
+    same = {"objective": "random", "task": "", "num_steps": data[0].steps}
+    configs = {c.seed: replace(c, **same) for c in (d.config() or foreign for d in data)}
+    random = [datasets.load(f) for f in pretrain([*configs.values()], runs_dir=runs_dir)]
+    sizes = {dataset.name: dataset.steps for dataset in (*data, *random)}
     if len(set(sizes.values())) > 1:
         raise ValueError(f"datasets compared must have equal sizes, got {sizes}")
     return random

@@ -36,6 +36,7 @@ REFERENCE = (
     "docs/datasets",
     "docs/running",
     "docs/limits",
+    "docs/representation",
     "docs/study",
     "workflow/README",
     "results/README",

@@ -73,7 +73,7 @@ def agreement(table: pd.DataFrame) -> np.ndarray:
     for ax, name in zip(axes, names, strict=True):
         rows = table[table["measure"] == name]
         sns.lineplot(rows, x="step", y="value", ax=ax, palette="colorblind", **drawn)
-        ax.set(ylabel="", title=name)
+        ax.set(ylabel="", title=name, xticks=sorted({*rows["step"]}))
     _from_zero(axes)
     return style.legend(axes)
 

@@ -34,7 +34,7 @@ quickstart: .venv
 	mkdir -p $(TO)
 	$(PAPERMILL) notebooks/04_pretrain.ipynb $(TO)/04_pretrain.ipynb -p scale quickstart -y 'seeds: [0, 1, 2]' -r runs_dir $(TO) </dev/null
 	$(PAPERMILL) notebooks/05_offline_rl.ipynb $(TO)/05_offline_rl.ipynb -p scale quickstart -p dataset 'behavioral-0.5-observation-s*' \
-		-y '{tasks: [walker_walk], seeds: [0, 1]}' -r runs_dir $(TO) </dev/null
+		-y '{tasks: [walker_stand], seeds: [0, 1]}' -r runs_dir $(TO) </dev/null
 	$(BIN)/jupyter nbconvert --log-level WARN --to html $(TO)/*.ipynb
 	@echo; $(BIN)/python -m belib.results $(TO)
 	@echo; echo "Figures: "$(TO)"/04_pretrain.html and 05_offline_rl.html; data: "$(TO)"/datasets"

@@ -86,7 +86,7 @@ def policies(runs_dir: Path, finished: list[str]) -> pd.DataFrame:
     table = table[table["dataset"].isin([*finished, "none"])]
     keys, rows = ["dataset", "task", "algorithm", "seed"], []
     for key, group in table.sort_values("step").groupby(keys):
-        late = group[group["step"] >= group["step"].max() / 2]["return"]
+        late = group.loc[results.is_late(group), "return"]
         row = {"late": late.mean(), "late_sd": late.std(), "evaluations": len(late)}
         row |= {"final": group["return"].iloc[-1], "step": group["step"].max()}
         status = "diverged" if "diverged" in set(group["status"]) else "ok"

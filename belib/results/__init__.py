@@ -124,6 +124,11 @@ def _sort_keys(column: pd.Series) -> pd.Series:
     return column.map(lambda name: _PLACES.get(name.partition("-")[0], "99") + name)
 
 
+def is_late(table: pd.DataFrame) -> pd.Series:
+    """Return which evaluations are from half of their policy's updates on."""
+    return table["step"] >= table.groupby(MEMBER)["step"].transform("max") / 2
+
+
 def scores(table: pd.DataFrame, score: str = "final") -> pd.DataFrame:
     """Return one of `SCORES` of every policy; a column `score` says which.
 
@@ -133,9 +138,9 @@ def scores(table: pd.DataFrame, score: str = "final") -> pd.DataFrame:
         raise ValueError(f"score must be one of {', '.join(SCORES)}, got {score!r}")
     table = evaluations(table)
     if score == "late":
-        half = table["step"] >= table.groupby(MEMBER)["step"].transform("max") / 2
-        returns = table[half].groupby(MEMBER)["return"]
-        table.loc[half, "return"] = returns.transform(lambda late: late.mean(skipna=False))
+        late = is_late(table)
+        returns = table[late].groupby(MEMBER)["return"]
+        table.loc[late, "return"] = returns.transform(lambda part: part.mean(skipna=False))
     values = table["return"].fillna(-np.inf) if score == "best" else table["step"]
     top = table.assign(value=values).groupby(MEMBER, sort=False)["value"].idxmax()
     return table.loc[top].assign(score=score).reset_index(drop=True)

@@ -211,8 +211,8 @@ def spreads(tables: Tables, learner: str) -> pd.DataFrame:
     Evaluations are those of the later half of the updates, and variances are means over recipes.
     """
     rows = tables.offline[tables.offline["algorithm"] == learner]
-    rows = rows[rows["step"] >= rows.groupby(results.MEMBER)["step"].transform("max") / 2]
-    rows = rows.drop(columns=_RECIPE).merge(recipes(tables)[[*_DATASET, "recipe"]], on=_DATASET)
+    rows = rows[results.is_late(rows)].drop(columns=_RECIPE)
+    rows = rows.merge(recipes(tables)[[*_DATASET, "recipe"]], on=_DATASET)
     parts = []
     for (task, _), group in rows.groupby(["task", "recipe"], sort=False):
         wide = group.pivot(index="dataset", columns=["seed", "step"], values="return").dropna()

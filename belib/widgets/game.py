@@ -81,11 +81,12 @@ class EntropyGame(ui.VBox):
 
     def redraw(self, _: object = None) -> None:
         """Redraw with the controls' values."""
-        if self._moving:
-            return
-        self.image.value = self._view.update(self.pmf, self.alpha.value)
-        entropy = behavioral_entropy(self.pmf, alpha=self.alpha.value)
-        log_m = math.log(self.n_outcomes.value)
+        if not self._moving:
+            self._show(self.pmf)
+
+    def _show(self, pmf: NDArray) -> None:
+        self.image.value = self._view.update(pmf, self.alpha.value)
+        entropy, log_m = behavioral_entropy(pmf, alpha=self.alpha.value), math.log(len(pmf))
         more = entropy > log_m + 1e-6
         compared = "<b>more than the uniform pmf's {:.3f}</b>" if more else "of {:.3f} if uniform"
         self.said.value = f"Behavioral entropy {entropy:.3f} nats, {compared.format(log_m)}"
@@ -95,14 +96,18 @@ class EntropyGame(ui.VBox):
         self._move_to(maximizing_pmf(self.n_outcomes.value, alpha=self.alpha.value, start=self.pmf))
 
     def _move_to(self, pmf: NDArray) -> None:
-        """Move all sliders to a pmf, animated."""
+        """Show pmfs on the way to a pmf, then move all sliders to it.
+
+        Sliders move once: of several values, a slow page may send an old one back.
+        """
         start, pmf = self.pmf, pmf / pmf.sum()
-        for share in np.linspace(0, 1, 12)[1:]:
-            self._moving = True  # several sliders, then one redraw
-            for slider, p in zip(self.weights.children, start + share * (pmf - start), strict=True):
-                slider.value = round(float(p), 3)  # a multiple of the slider's step
-            self._moving = False
-            self.redraw()
+        for share in np.linspace(0, 1, 12)[1:-1]:
+            self._show(start + share * (pmf - start))
+        self._moving = True  # several sliders, then one redraw
+        for slider, p in zip(self.weights.children, pmf, strict=True):
+            slider.value = round(float(p), 3)  # a multiple of the slider's step
+        self._moving = False
+        self.redraw()
 
     def _restart(self, _: object = None) -> None:
         """Show decreasing probabilities of the new number of outcomes."""

@@ -20,7 +20,8 @@ from tqdm.auto import tqdm
 from belib import datasets, envs, machine, results, runs
 from belib.config import OfflineConfig, PretrainConfig
 from belib.rewards import OBJECTIVES
-from belib.training.collection import Collection, lockstep
+from belib.training.collection import Collection
+from belib.training.collection import lockstep as lockstep
 from belib.training.evaluation import check_tasks as check_tasks
 from belib.training.evaluation import evaluate_baselines as evaluate_baselines
 from belib.training.evaluation import rollout as rollout
@@ -133,21 +134,42 @@ def random_like(
     return random
 
 
+def pretrain_groups(
+    groups: Sequence[Sequence[PretrainConfig]], *, runs_dir: str | Path = "runs"
+) -> list[Path]:
+    """Call `pretrain` for groups of members in parallel processes; return all folders.
+
+    Only of one group, steps are counted as they are done. Groups must be the same when a run is
+    continued.
+    """
+    collect = partial(pretrain, runs_dir=runs_dir, progress=len(groups) == 1)
+    parts = _side_by_side(collect, groups, runs_dir, "collecting")
+    return [folder for part in parts for folder in part]
+
+
 def train_groups(
     groups: Sequence[Sequence[OfflineConfig]], *, runs_dir: str | Path = "runs"
 ) -> pd.DataFrame:
     """Call `train_offline` for groups of members in parallel processes; return all results.
 
-    On a GPU one follows another. Groups may differ in dataset, algorithm and sizes.
+    Groups may differ in dataset, algorithm and sizes.
     """
-    check_tasks([config for group in groups for config in group])
+    train = partial(train_offline, runs_dir=runs_dir, progress=False)
+    return pd.concat(_side_by_side(train, groups, runs_dir, "learning"), ignore_index=True)
+
+
+def _side_by_side(
+    run: Callable[[Any], Any], groups: Sequence[Any], runs_dir: str | Path, name: str
+) -> list[Any]:
+    """Return the results of groups, one per core at a time; on a GPU one follows another."""
+    configs = [config for group in groups for config in group]
+    check_tasks(configs)
+    runs.check_folders([config.folder(runs_dir) for config in configs], configs)
     # other processes do not have what this one registered
     alone = OBJECTIVES.maps[0] or envs.DOMAINS.maps[0] or machine.device().type == "cuda"
     processes = 1 if alone else min(len(groups), os.cpu_count() or 1)
     context = multiprocessing.get_context("spawn")
     threads = (max(1, torch.get_num_threads() // processes),)
-    train = partial(train_offline, runs_dir=runs_dir, progress=False)
     with ProcessPoolExecutor(processes, context, torch.set_num_threads, threads) as pool:
-        parts = pool.map(train, groups) if processes > 1 else map(train, groups)
-        tables = tqdm(parts, total=len(groups), desc="learning", unit=" groups")
-        return pd.concat(tables, ignore_index=True)
+        parts = pool.map(run, groups) if processes > 1 else map(run, groups)
+        return list(tqdm(parts, total=len(groups), desc=name, unit=" groups"))

@@ -1,5 +1,6 @@
 """Lockstep collection: environments, agent, replay memory, and the episodes written to disk."""
 
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -23,14 +24,17 @@ from belib.training.evaluation import Evaluator
 Arrays = dict[str, np.ndarray]
 
 
-def lockstep(configs: Sequence[runs.Config]) -> list[list[Any]]:
-    """Return the groups that train together: agents of one class, with tasks or without."""
+def lockstep(configs: Sequence[runs.Config], most: int = sys.maxsize) -> list[list[Any]]:
+    """Return the groups that train together: agents of one class, with tasks or without.
+
+    `most` is the largest number of members of a group.
+    """
     groups: dict[Any, list[runs.Config]] = {}
     for config in configs:
         collects = isinstance(config, PretrainConfig)
         key = collects and (agent_of(config.objective), bool(config.task))
         groups.setdefault(key, []).append(config)
-    return list(groups.values())
+    return [g[i : i + most] for g in groups.values() for i in range(0, len(g), most)]
 
 
 class Collection(runs.Work):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from test_pretrain import contents, kill
 
-from belib import coverage, datasets, envs, training
+from belib import coverage, datasets, envs, figures, training
 from belib.config import OfflineConfig, check_parameters
 from belib.envs import Environment, PhysicsError, TaskRewards
 from belib.training.collection import Collection
@@ -127,7 +127,9 @@ def test_a_domain_is_collected_relabelled_learnt_and_exported(
     assert set(table["task"]) == {task}
     assert np.isfinite(table["return"]).all()
     assert len(training.evaluate_baselines(learner, runs_dir=tmp_path)) == 2
-    assert len(coverage.measures(coverage.draw_states([dataset], size=100), halves=0)) == 1
+    both = [dataset, *training.random_like([dataset], scale="smoke", runs_dir=tmp_path)]
+    assert len(coverage.measures(coverage.draw_states(both, size=100), halves=0)) == 2
+    assert [ax.get_title() for ax in figures.collection.torso(*both)] == [d.name for d in both]
     minari = pytest.importorskip("minari", reason="needs pip install 'belib[minari]'")
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "minari"))
     datasets.export_minari(dataset)

@@ -42,7 +42,7 @@ def curves(metrics: pd.DataFrame, domain: str) -> np.ndarray:
     returns.columns = returns.columns.str.removeprefix(f"return_{domain}_")
     sns.lineplot(returns, ax=axes[2], palette="colorblind", markers=True, dashes=False)
     axes[2].set_ylabel("episode return")
-    _from_zero(axes)
+    _over_steps(axes)
     return style.legend(axes)
 
 
@@ -60,7 +60,7 @@ def objectives(
         drawn = {"x": "step", "y": f"return_{task}", "estimator": None, "ax": ax}
         sns.lineplot(table, **drawn, **style.of(table, lines=True))
         ax.set(title=task, ylabel="episode return")
-    _from_zero(axes[0])
+    _over_steps(axes[0])
     return style.legend(axes[0])
 
 
@@ -74,14 +74,13 @@ def agreement(table: pd.DataFrame) -> np.ndarray:
         rows = table[table["measure"] == name]
         sns.lineplot(rows, x="step", y="value", ax=ax, palette="colorblind", **drawn)
         ax.set(ylabel="", title=name, xticks=sorted({*rows["step"]}))
-    _from_zero(axes)
+    _over_steps(axes)
     return style.legend(axes)
 
 
-def _from_zero(axes: np.ndarray) -> None:
-    """Begin or end the value axes at 0; label the axes of steps."""
+def _over_steps(axes: np.ndarray) -> None:
     for ax in axes:
-        ax.axhline(0, color="none").sticky_edges.y.append(0)
+        style.from_zero(ax)
         ax.set_xlabel("environment steps")
 
 
@@ -96,7 +95,8 @@ def state_histograms(dataset: Dataset, reference: Dataset) -> np.ndarray:
     names = envs.observation_names(dataset.domain)
     lows, highs = np.percentile(np.concatenate([ours, theirs]), [0.5, 99.5], axis=0)
     outline = {"histtype": "step", "color": "black", "linewidth": 2, "label": reference.name}
-    _, axes = plt.subplots(2, 3, figsize=(15, 7.5))
+    lines = 1 + (len(names) > 3)
+    _, axes = plt.subplots(lines, 3, figsize=(15, 3.75 * lines), squeeze=False)
     for ax, column in zip(axes.flat, np.argsort(distance)[::-1], strict=False):
         bins = np.linspace(lows[column], highs[column], 41)
         ax.hist(ours[:, column], bins, density=True, color="steelblue", label=dataset.name)
@@ -108,14 +108,18 @@ def state_histograms(dataset: Dataset, reference: Dataset) -> np.ndarray:
 
 
 def torso(*datasets: Dataset) -> np.ndarray:
-    """Plot the torso's positions in every tenth state; later episodes are darker."""
+    """Plot the torso's positions in every tenth state; later episodes are darker.
+
+    Of other domains plot two coordinates of the physics state, or else of the observation.
+    """
     other, size = ([0, 1], (0, 0), "coordinate 1", "coordinate 2"), (6.5 * len(datasets), 4.5)
     columns, origin, xlabel, ylabel = _TORSO.get(datasets[0].domain, other)
     _, axes = plt.subplots(1, len(datasets), figsize=size, sharex=True, sharey=True, squeeze=False)
     for ax, data in zip(axes[0], datasets, strict=True):
         shades = plt.get_cmap("viridis_r")(np.linspace(0.2, 1, len(data.files)))
         for color, episode in zip(shades, data.episodes(), strict=True):
-            positions = episode["physics"][::10, columns] + origin
+            state = episode.get("physics", episode["observation"])
+            positions = state[::10, columns] + origin
             ax.scatter(*positions.T, s=12, color=color, linewidths=0)
         ax.set(xlabel=xlabel, title=data.name)
     axes[0, 0].set_ylabel(ylabel)

@@ -90,13 +90,14 @@ def _grid(
             if pd.notna(levels.get(name)):
                 ax.axhline(levels[name], color=color, linestyle=line, linewidth=2, label=name)
         title = f"{_title(task)}, {learner.upper().replace('_', '+')}"
-        ax.set(title=title, xlabel=xlabel, ylabel="episode return", ylim=(0, None))
+        ax.set(title=title, xlabel=xlabel, ylabel="episode return")
+        style.from_zero(ax)
         ax.label_outer()
     return style.legend(axes)
 
 
 def _title(task: str) -> str:
-    return task.replace("_", " ").capitalize()
+    return task[:1].upper() + task[1:].replace("_", " ")
 
 
 def parameter_curves(table: pd.DataFrame, means: pd.DataFrame | None = None) -> np.ndarray:
@@ -180,7 +181,8 @@ def labels(table: pd.DataFrame) -> Axes:
     table, _, look = _labelled(table)
     _, ax = plt.subplots(figsize=(9, 5))
     sns.stripplot(table, x="task", y="return", ax=ax, dodge=True, size=5, alpha=0.7, **look)
-    ax.set(xlabel="", ylabel="return of an episode", ylim=(0, None))
+    ax.set(xlabel="", ylabel="return of an episode")
+    style.from_zero(ax)
     return style.legend(ax)
 
 

@@ -112,6 +112,11 @@ def curves(ax: Axes, x: Any, objective: str, parameters: Any, y: Callable[[float
         ax.plot(x, y(parameter), color=objective_color(*recipe), label=objective_label(*recipe))
 
 
+def from_zero(ax: Axes) -> None:
+    """Begin or end the value axis at 0."""
+    ax.axhline(0, color="none").sticky_edges.y.append(0)
+
+
 def legend(axes: Any, **options: Any) -> Any:
     """Put one legend of all Axes beside the last of the first row; return the Axes."""
     rows, entries = np.atleast_2d(axes), {}

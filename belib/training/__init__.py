@@ -120,15 +120,18 @@ def _run(
 def random_like(
     data: Sequence[datasets.Dataset], *, scale: str, runs_dir: str | Path
 ) -> list[datasets.Dataset]:
-    """Collect and return datasets of random actions, one per seed and as long as the given ones.
+    """Collect and return datasets of random actions, one per seed and of the given ones' size.
 
-    Raise ValueError for unequal sizes, also if a random dataset of another size exists already.
+    Sizes are the cards' `num_steps`, of which an unfinished episode may be missing. Raise
+    ValueError for unequal sizes, also if a random dataset of another size exists already.
     """
+    cards = [datasets.read_card(d.folder) or datasets.write_card(d.folder) for d in data]
     foreign = PretrainConfig.at_scale(scale, domain=data[0].domain)
-    same = {"objective": "random", "task": "", "num_steps": data[0].steps}
+    same = {"objective": "random", "task": "", "num_steps": cards[0]["num_steps"]}
     configs = {c.seed: replace(c, **same) for c in (d.config() or foreign for d in data)}
     random = [datasets.load(f) for f in pretrain([*configs.values()], runs_dir=runs_dir)]
-    sizes = {dataset.name: dataset.steps for dataset in (*data, *random)}
+    cards += [datasets.read_card(d.folder) or {} for d in random]
+    sizes = {card["name"]: card["num_steps"] for card in cards}
     if len(set(sizes.values())) > 1:
         raise ValueError(f"datasets compared must have equal sizes, got {sizes}")
     return random

@@ -97,8 +97,9 @@ def test_datasets_of_one_recipe_stand_side_by_side_over_its_name():
 
 def test_learning_curves_show_every_seed_and_their_mean():
     table = made_up(("walker_run",), ("td3",), OBJECTIVES[3:])
-    lines = [line.get_ydata() for line in figures.returns.learning_curves(table)[0, 0].lines]
-    *seeds, mean, zero, uniform = (line for line in lines if len(line))
+    ax = figures.returns.learning_curves(table)[0, 0]
+    *seeds, mean, zero, uniform, _ = (y for line in ax.lines if len(y := line.get_ydata()))
+    assert ax.get_ylim()[0] == 0
     assert len(seeds) == 3
     np.testing.assert_allclose(mean, np.mean(seeds, 0))
     assert (zero[0], uniform[0]) == (50, 60)

@@ -40,6 +40,7 @@ REFERENCE = (
     "docs/study",
     "workflow/README",
     "results/README",
+    "results/laptop/README",
     "CONTRIBUTING",
     "CHANGELOG",
 )

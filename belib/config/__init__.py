@@ -193,7 +193,7 @@ class OfflineConfig(LearnerConfig):
         """The algorithm and its changed choices in tables and paths, such as `cql-standard`.
 
         Runs that differ in numbers (weights, sizes) or precision have the same variant, and need
-        different `runs_dir`s.
+        a different `runs_dir`.
         """
         choices = {"cql": ("convention", "soft_backup"), "crr": ("crr_weight",)}
         names = self.changed(*choices.get(self.algorithm, ()))

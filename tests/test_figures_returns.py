@@ -103,6 +103,8 @@ def test_learning_curves_show_every_seed_and_their_mean():
     assert len(seeds) == 3
     np.testing.assert_allclose(mean, np.mean(seeds, 0))
     assert (zero[0], uniform[0]) == (50, 60)
+    table["return"] -= 1000
+    assert figures.returns.learning_curves(table)[0, 0].get_ylim()[1] == 0
 
 
 def test_parameter_curves_have_one_line_per_family_over_the_papers_grid():

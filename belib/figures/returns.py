@@ -92,6 +92,8 @@ def _grid(
         title = f"{_title(task)}, {learner.upper().replace('_', '+')}"
         ax.set(title=title, xlabel=xlabel, ylabel="episode return")
         style.from_zero(ax)
+        if learnt.loc[learnt["task"] == task, "return"].min() >= 0:
+            ax.set_ylim(bottom=0)  # also where intervals reach below
         ax.label_outer()
     return style.legend(axes)
 
@@ -130,7 +132,8 @@ def parameter_curves(table: pd.DataFrame, means: pd.DataFrame | None = None) -> 
             ax.axhline(shannon.mean, color="black", linestyle="-.", linewidth=2, label="SE")
             ax.axhspan(shannon.low, shannon.high, color="0.5", alpha=0.15, linewidth=0)
         ax.set_xticks(range(len(_TICKS)), [f"{tick:g}" for tick in _TICKS])
-        ax.set_ylim(top=1.5 * rows["return"].max())  # intervals of two datasets reach far
+        if (most := rows["return"].max()) > 0:  # intervals of two datasets reach far
+            ax.set_ylim(top=1.5 * most)
 
     return _grid(table, draw, xlabel="α or q")
 

@@ -19,8 +19,8 @@ from belib.results import BASELINES, evaluations, scores
 
 _DOTS = {"color": "white", "edgecolor": "black", "linewidth": 0.8, "s": 20, "zorder": 3}
 _TURNED = {"rotation": 60, "ha": "right", "rotation_mode": "anchor"}
-_LEVELS = (*BASELINES, "trained online")
-_LINES = dict(zip(_LEVELS, (("0.35", "--"), ("0.35", ":"), ("tab:green", ":")), strict=True))
+_LINES: dict[str, tuple] = dict(zip(BASELINES, (("0.35", "--"), ("0.35", ":")), strict=True))
+_LINES["trained online"] = ("tab:green", ":")
 _TICKS = sorted({*style.ALPHAS, *style.QS})
 
 
@@ -81,20 +81,22 @@ def _grid(
     tasks, learners = (list(learnt[name].unique()) for name in ("task", "algorithm"))
     shape, size = (len(tasks), len(learners)), (len(learners) * width + 2.5, 3.6 * len(tasks) + 1)
     _, axes = plt.subplots(*shape, sharex="col", sharey="row", squeeze=False, figsize=size)
-    for (row, column), ax in np.ndenumerate(axes):
-        task, learner = tasks[row], learners[column]
-        draw(learnt[(learnt["task"] == task) & (learnt["algorithm"] == learner)], ax=ax)
-        levels = table[table["task"] == task].groupby("algorithm")["return"].mean().to_dict()
-        levels["trained online"] = (online or {}).get(task)
-        for name, (color, line) in _LINES.items():
-            if pd.notna(levels.get(name)):
-                ax.axhline(levels[name], color=color, linestyle=line, linewidth=2, label=name)
-        title = f"{_title(task)}, {learner.upper().replace('_', '+')}"
-        ax.set(title=title, xlabel=xlabel, ylabel="episode return")
-        style.from_zero(ax)
-        if learnt.loc[learnt["task"] == task, "return"].min() >= 0:
-            ax.set_ylim(bottom=0)  # also where intervals reach below
-        ax.label_outer()
+    for row, task in zip(axes, tasks, strict=True):
+        mine = learnt[learnt["task"] == task]
+        levels = table[table["task"] == task].groupby("algorithm")["return"].mean()
+        levels["trained online"] = (online or {}).get(task, np.nan)
+        for ax, learner in zip(row, learners, strict=True):
+            draw(mine[mine["algorithm"] == learner], ax=ax)
+            for name, (color, line) in _LINES.items():
+                if pd.notna(levels.get(name)):
+                    ax.axhline(levels[name], color=color, linestyle=line, linewidth=2, label=name)
+            title = f"{_title(task)}, {learner.upper().replace('_', '+')}"
+            ax.set(title=title, xlabel=xlabel, ylabel="episode return")
+            style.from_zero(ax)
+            ax.label_outer()
+        if mine["return"].min() >= 0:  # intervals may reach below 0, and far above returns
+            most = 1.5 * max(mine["return"].max(), levels.max())
+            row[0].set_ylim(0, min(most, row[0].get_ylim()[1]))
     return style.legend(axes)
 
 
@@ -132,16 +134,14 @@ def parameter_curves(table: pd.DataFrame, means: pd.DataFrame | None = None) -> 
             ax.axhline(shannon.mean, color="black", linestyle="-.", linewidth=2, label="SE")
             ax.axhspan(shannon.low, shannon.high, color="0.5", alpha=0.15, linewidth=0)
         ax.set_xticks(range(len(_TICKS)), [f"{tick:g}" for tick in _TICKS])
-        if (most := rows["return"].max()) > 0:  # intervals of two datasets reach far
-            ax.set_ylim(top=1.5 * most)
 
     return _grid(table, draw, xlabel="α or q")
 
 
-def comparisons(table: pd.DataFrame, *, margin: float = 0.5) -> np.ndarray:
+def comparisons(table: pd.DataFrame) -> np.ndarray:
     """Plot differences of arms, `study.compared`, in standard deviations of datasets.
 
-    Return Axes, one per task. In the grey band, up to the `margin`, arms are equivalent. Every
+    Return Axes, one per task. In the grey band, up to half an sd, arms are equivalent. Every
     interval has its verdict: `better` and `worse` are orange, `equivalent` is blue.
     """
     pairs, tasks = list(table["pair"].unique())[::-1], table["task"].unique()
@@ -156,7 +156,7 @@ def comparisons(table: pd.DataFrame, *, margin: float = 0.5) -> np.ndarray:
             ax.plot(value, place, "o", markersize=11, color=color)
             ax.annotate(row.verdict, (value, place + 0.2), fontsize=11, ha="center", color=color)
         ax.axvline(0, color="black", linewidth=1.5)
-        ax.axvspan(-margin, margin, color="0.9", linewidth=0)
+        ax.axvspan(-0.5, 0.5, color="0.9", linewidth=0)
         ax.set(title=_title(task), xlabel="difference, sd of datasets")
         ax.grid(axis="x")
     axes[0, 0].set(yticks=range(len(pairs)), yticklabels=pairs, ylim=(-0.6, len(pairs) - 0.3))

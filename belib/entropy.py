@@ -58,8 +58,8 @@ def behavioral_entropy(
     """Return behavioral entropy -sum w(p) log w(p) of pmfs along `axis`, nats (paper, equation 4).
 
     w is Prelec's weighting. `beta=None` means `prelec_beta(alpha, M)`, M the pmf's length. Then the
-    uniform pmf has the entropy log M, which is the largest only for M = 2 or alpha <= 1. Raise
-    ValueError for a pmf or parameters out of range.
+    uniform pmf has the entropy log M, the largest up to alpha = `largest_admissible_alpha(M)`.
+    Raise ValueError for a pmf or parameters out of range.
 
     Rare outcomes gain weight if alpha < 1, and lose weight if alpha > 1:
 
@@ -156,7 +156,7 @@ def differential_generalized_entropy(
             `logpdf` does.
         bounds: one or two pairs (low, high); ends may be infinite.
         weighting: a `belib.weighting.Weighting`, or any function of f.
-        reference_volume: v > 0; the entropy is that of the dimensionless density f v of x / v.
+        reference_volume: v > 0, a volume in x's units; f is then taken per v instead of per unit.
 
     Return (value, error); error <= 1e-8 max(1, |value|), or 1e-5 max(1, |value|) in two dimensions.
 

@@ -1,7 +1,8 @@
 """k-nearest-neighbour estimators of densities and entropies from samples, in nats.
 
-They compute with u = -log f, which neither over- nor underflows in 512 dimensions. For many samples
-a k-NN density's u is the true u plus the log of a Gamma(k) variable; corrections remove this noise.
+They compute with u = -log f, which does not over- or underflow, not even in 512 dimensions. With
+many samples, u of a k-NN density is the true u plus noise: the logarithm of a Gamma(k) variable
+minus log k. `correction` removes what this noise does to the mean.
 """
 
 import math
@@ -50,10 +51,11 @@ class EntropyEstimate:
 
     @cached_property
     def standard_error(self) -> float:
-        """Standard error of the value from disjoint groups of samples; NaN where n < 8 k.
+        """Standard error of the value from disjoint groups of samples.
 
-        It does not include the bias, and assumes a variance proportional to 1/n. Local values are
-        dependent, so that their standard deviation / sqrt(n) is up to 20 % too small.
+        It is NaN if n < 8 k or k > 125, where groups are too small. It does not include the bias,
+        and assumes a variance proportional to 1/n. Local values are dependent, so that their
+        standard deviation / sqrt(n) is up to 20 % too small.
         """
         return self._subsample() if self._subsample else math.nan
 
@@ -175,7 +177,7 @@ class KNNSample:
         k: neighbours, below n.
         correction: "iterated" removes the noise of the densities to second order (see `twiced`);
             None is the paper's equation as printed.
-        reference_volume: v > 0; the entropy is that of the dimensionless density f v of x / v.
+        reference_volume: v > 0, a volume in x's units; f is then taken per v instead of per unit.
         support: (low, high) of a box that holds the density. Balls become cubes, cut at its sides.
             This removes the bias at the sides if the density is not near 0 there, and adds error
             if it is (Beta(2, 2) in d = 4: twice the error).
@@ -197,8 +199,9 @@ class KNNSample:
         check_positive("reference_volume", self.reference_volume)
         points = real_array("samples", samples)
         self.points = points = points[:, None] if points.ndim == 1 else points
-        if points.ndim != 2 or points.shape[1] == 0:
-            raise ValueError(f"samples must have shape (n, d) or (n,), got {points.shape}")
+        if points.ndim != 2 or len(points) <= self.k or points.shape[1] == 0:
+            rule = "samples must be an array of n > k rows, (n, d) or (n,)"
+            raise ValueError(f"{rule}, got {points.shape} and k = {self.k}")
         if constant := np.flatnonzero(np.ptp(points, axis=0) == 0).tolist():
             raise ValueError(f"samples must vary in every column, columns {constant} are constant")
         nearest, self.u = self._neighbours(points)

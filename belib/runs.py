@@ -37,8 +37,8 @@ _IN_LOG = not sys.stderr.isatty() and "ipykernel" not in sys.modules
 class Work:
     """M members in lockstep, which `advance` runs; a base class of the stages.
 
-    `SAVED` names the attributes in a checkpoint: plain values, tensors, and objects with a
-    `state_dict`; None is left out.
+    `SAVED` names the attributes that a checkpoint holds: plain values, tensors, and objects with a
+    `state_dict`. An attribute that is None is not restored.
     """
 
     SAVED: ClassVar[tuple[str, ...]] = ("step",)
@@ -98,8 +98,7 @@ def check_folders(folders: list[Path], configs: Sequence[Config]) -> None:
             continue
         old = type(config).from_yaml(folder / CONFIG)
         free = ("num_steps", *(["precision"] if config.precision == "auto" else []))
-        names = _differing(old, config, ignore=free)
-        if names:
+        if names := _differing(old, config, ignore=free):
             pairs = [f"{n}: {getattr(old, n)} there, {getattr(config, n)} here" for n in names]
             raise ValueError(
                 f"{folder} was made with another configuration ({'; '.join(pairs)}): choose "
@@ -194,8 +193,8 @@ def checkpoint_in(folder: Path) -> dict[str, Any] | None:
 def locked(folders: Sequence[Path], *, wait: bool = False) -> Iterator[None]:
     """Lock the folders of a run, which are created if needed, against other processes.
 
-    Locks end with their process (see `paths.locked`). If another run has one of them, in this
-    process or another, `wait` for it, or raise BlockingIOError.
+    A lock ends with its process (see `paths.locked`). If another run, of this process or another,
+    holds one of them, wait until it ends (`wait=True`), or raise BlockingIOError.
     """
     with ExitStack() as stack:
         for folder in sorted(set(folders)):

@@ -187,6 +187,7 @@ def test_means_and_spreads_of_recipes():
     spreads = study.spreads(made, "td3")[["dataset", "seed"]]
     # late means of steps at half and at all of the updates: three quarters of the level
     assert (spreads["dataset"] / 0.75).to_numpy() == pytest.approx(50, rel=0.15)
+    assert study.spreads(synthetic.tables(datasets=synthetic.grid(1)), "td3").empty
 
 
 def test_the_summary_and_the_verdicts_elsewhere():

@@ -7,16 +7,9 @@ import pandas as pd
 import pytest
 import torch
 
-from belib import datasets, machine, results, runs
+from belib import datasets, machine, paths, results, runs
 from belib.offline.td3 import TD3
-from belib.training import (
-    learning,
-    lockstep,
-    pretrain,
-    pretrain_groups,
-    train_groups,
-    train_offline,
-)
+from belib.training import lockstep, pretrain, pretrain_groups, train_groups, train_offline
 from belib.training.learning import Learning
 
 
@@ -84,11 +77,15 @@ def test_a_member_that_diverges_stops_and_the_others_go_on(
     assert all(x.isfinite().all() for x in state.values() if isinstance(x, torch.Tensor))
 
 
-def test_values_beyond_reason_are_a_divergence(small_offline, runs_dir, capsys, monkeypatch):
-    monkeypatch.setattr(learning, "_DIVERGED", 0.0)
-    table = train_offline(small_offline(dataset="random-s0"), runs_dir=runs_dir, progress=False)
-    assert table["status"].unique().tolist() == ["diverged"]
-    assert "at most 99.8 possible" in capsys.readouterr().out  # below 1 / (1 - 0.99)
+@pytest.mark.parametrize(("algorithm", "status"), [("td3", "diverged"), ("bc", "ok")])
+def test_a_critics_values_beyond_reason_are_a_divergence(
+    algorithm, status, small_offline, runs_dir, capsys, monkeypatch
+):
+    monkeypatch.setattr("belib.training.learning._DIVERGED", 0.0)
+    config = small_offline(dataset="random-s0", algorithm=algorithm)
+    table = train_offline(config, runs_dir=runs_dir, progress=False)
+    assert table["status"].unique().tolist() == [status]
+    assert ("returns are at most 99.8)" in capsys.readouterr().out) == (status == "diverged")
 
 
 @pytest.mark.parametrize(
@@ -115,7 +112,7 @@ def test_what_says_that_a_member_is_finished_is_written_last(
 ):
     """Killed after any of the last tables, members are not taken for finished."""
     configs = [small_offline(dataset="random-s0", num_steps=20, seed=seed) for seed in (0, 1)]
-    write = learning.paths.write_text
+    write = paths.write_text
 
     def killed(path, text):
         write(path, text)
@@ -123,7 +120,7 @@ def test_what_says_that_a_member_is_finished_is_written_last(
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(learning.paths, "write_text", killed)
+        patch.setattr(paths, "write_text", killed)
         with pytest.raises(KeyboardInterrupt):
             train_offline(configs, runs_dir=runs_dir, progress=False)
     train_offline(configs, runs_dir=runs_dir, progress=False)
@@ -139,7 +136,7 @@ def test_a_learning_curve_has_one_dataset(small_offline, small_pretrain, tmp_pat
     train_offline(config, runs_dir=tmp_path, progress=False)
     card = (folder / "card.json").read_bytes()
     pretrain(replace(collected, num_steps=200), runs_dir=tmp_path, progress=False)
-    with pytest.raises(datasets.DatasetError, match="it had 100 steps and has 200"):
+    with pytest.raises(datasets.DatasetError, match="100 steps then, 200 now"):
         train_offline(replace(config, num_steps=40), runs_dir=tmp_path)
     (folder / "card.json").write_bytes(card)  # as a kill before the last step leaves it
     with pytest.raises(datasets.DatasetError, match="no card of all its 200 steps"):

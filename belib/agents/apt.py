@@ -24,7 +24,7 @@ from belib.replay import Batch
 from belib.rewards import distance_reward
 from belib.streams import Streams
 
-_LEAST_VARIANCE = 1e-5  # of sensors, as in RND: a constant one adds nothing to distances
+_LEAST_VARIANCE = 1e-5  # added to that of each sensor, as in RND: some sensors are constant
 
 
 class APT(Explorer):
@@ -67,7 +67,7 @@ class APT(Explorer):
         nearest = knn_distances(representation, k=self.config.k, exclude_self=exclude_self)
         distance = nearest.mean(-1)
         reward = torch.stack([f(r) for f, r in zip(self.rewards, distance, strict=True)])
-        # standard deviation of the representation; `Tensor.var` takes a tenth of an update
+        # standard deviation of the representation; `Tensor.var` would take a tenth of an update
         centred = representation - representation.mean(1, keepdim=True)
         scale = centred.square().sum(-1).mean(-1).sqrt()
         return reward, {"knn_distance": distance.mean(-1), "representation_scale": scale}

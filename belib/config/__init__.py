@@ -175,7 +175,7 @@ class OfflineConfig(LearnerConfig):
     eval_first: bool = setting(False, "any", "evaluate before the first update too", "ExORL")
     # the first transitions of the dataset, in whole episodes
     replay_capacity: int = setting(1_000_000, "at least 2", "learnt from", "ExORL", "transitions")
-    convention: str = setting("exorl", ("exorl", "standard"), "CQL of ExORL, as published", "ours")
+    convention: str = setting("exorl", ("exorl", "standard"), "version of CQL", "ours")
     cql_weight: float = setting(0.01, "at least 0", "weight of CQL's penalty", "table 3")
     num_action_samples: int = setting(3, "at least 1", "CQL's actions per proposal", "table 3")
     soft_backup: bool = setting(False, "any", "entropy in CQL's targets (ExORL: none)", "ours")

@@ -52,7 +52,7 @@ MEASURES = {
 }
 """Columns of `measures`, and their labels."""
 
-FEWEST_EPISODES = 6  # for a standard error: six have 20 halves
+FEWEST_EPISODES = 6  # for a standard error: six episodes can be halved in 20 ways
 FEWEST_RECIPES = 5  # for a rank correlation
 JOINT_STATES = 5_000  # at most a quarter of a dataset's
 CELLS = 1_000  # of the net, at most a quarter of the smallest dataset's states
@@ -157,12 +157,15 @@ def _energy_distances(x: Array, subsets: NDArray, other: Array) -> Array:
 
 
 def agreement(points: Array, spaces: dict[str, Array], facts: dict[str, Array]) -> pd.DataFrame:
-    """Return what distances between points (n, d) keep of those in other spaces (n, ...).
+    """Return how well distances between points (n, d) agree with those in other spaces (n, ...).
 
-    Rewards are mean distances to the 11 nearest others in a batch of 128: URLB's 12 with the state
-    itself. A row is a `measure`'s mean `value` over 20 batches: rank correlations of pairs'
-    `distances`, and of `rewards`, with those `of` a space, or of rewards with a fact (n,); share of
-    `neighbours` that are a space's, too; participation ratio of the covariance (`dimensions`).
+    The reward of a point is the mean distance to its 11 nearest others (URLB's 12 count itself) in
+    a batch of 128. A row is a mean `value` over 20 batches; `of` is the space or fact (n,):
+
+    - distances: rank correlation of the pairs' distances here and in the space;
+    - neighbours: share of the 11 nearest that are among the 11 nearest in the space;
+    - rewards: rank correlation with the rewards in the space, or with the fact;
+    - dimensions: participation ratio of the points' covariance.
     """
     random, rows = np.random.default_rng(0), []
     for _ in range(20):

@@ -1,7 +1,7 @@
 """The comparisons of docs/study.md and the paper's claims, tested on the tables of `belib.gather`.
 
-The unit is the dataset. Its value on a task is the mean over learner seeds, the same seeds for all
-datasets, and its coverage is a value whose task is the domain. Spreads are never pooled over arms.
+The unit is the dataset. Its value on a task is the mean return over learner seeds, the same for all
+datasets. Values of coverage have the domain as their task. The spreads of arms are never pooled.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,6 +20,7 @@ from belib.statistics.comparisons import LEVEL, Difference, best_of, compare, sp
 from belib.study.claims import CLAIMS, PRIMARY, SIDES, TABLE_1, WITHOUT_DISTANCES, Claim
 
 FEWEST_RECIPES = 5  # whose ranks or whose spread are compared
+Claims = Mapping[str, Claim]
 NOT_RUN, UNDECIDED = "not run", "undecided"
 _DATASET, _RECIPE = ["domain", "dataset"], ["objective", "parameter", "variant"]
 _KNOWN = [*_DATASET, *_RECIPE, "recipe", "intrinsic_reward_scale", "collection", "main"]
@@ -28,8 +29,8 @@ _KNOWN = [*_DATASET, *_RECIPE, "recipe", "intrinsic_reward_scale", "collection",
 def recipes(tables: Tables, variant: str = "") -> pd.DataFrame:
     """Return the datasets in the order of their `recipe`, such as `BE α = 0.5, observation`.
 
-    `collection` is the seed of the collection. `main` datasets are those of the `variant` that is
-    compared, and those of objectives without distances, which have no other.
+    `collection` is the seed of the collection. `main` marks the datasets to compare: those of one
+    `variant` (such as "observation"), and RND's, SMM's and random actions', which have no variants.
     """
     rows = tables.datasets.rename(columns={"seed": "collection"})
     plain = (rows["variant"] == "") & rows["objective"].isin(WITHOUT_DISTANCES)
@@ -54,8 +55,8 @@ def policies(tables: Tables, score: str = "late", *, variant: str = "") -> pd.Da
 def units(tables: Tables, score: str = "late", *, variant: str = "") -> pd.DataFrame:
     """Return one row per dataset, task and `measure`: a learner's name, or one of `MEASURES`.
 
-    `floor` is the return of doing nothing, which a policy that diverged counts as. `score` is that
-    of `results.scores`, `variant` that of `recipes`.
+    `floor` is the return of doing nothing; a policy that diverged gets this return. For `score` see
+    `results.scores`, for `variant` see `recipes`.
     """
     returns = policies(tables, score, variant=variant)
     nothing = tables.baselines.query(f"algorithm == '{results.BASELINES[0]}'")
@@ -83,9 +84,8 @@ def outcome(units: pd.DataFrame) -> pd.DataFrame:
     learnt = learnt.join(scale, ["measure", "task"])
     z = (learnt["value"] - learnt["centre"]) / np.sqrt(learnt["s"])
     learnt = learnt.assign(value=z, task="all tasks", floor=np.nan).dropna(subset="value")
-    return (
-        learnt.groupby([*units.columns.drop("value")], dropna=False)["value"].mean().reset_index()
-    )
+    keys = [*units.columns.drop("value")]
+    return learnt.groupby(keys, dropna=False)["value"].mean().reset_index()
 
 
 def compared(
@@ -98,7 +98,7 @@ def compared(
     80 % power. Where a side's return is above doing nothing by less than two standard errors, the
     verdict is `nothing learnt`.
     """
-    tables = [pd.DataFrame(columns=["pair", "task", "verdict"])]
+    tables = []
     for task, group in units.groupby("task", sort=False):
         sides = {pair: [group[group.eval(SIDES[s])] for s in pair.split(" − ")] for pair in pairs}
         sides = {pair: both for pair, both in sides.items() if min(map(len, both)) > 1}
@@ -110,7 +110,8 @@ def compared(
             verdicts = pd.Series([comparisons.verdict(*row) for row in numbers], rows.index)
             verdicts = verdicts.where(rows.pop("learnt"), "nothing learnt")
             tables.append(rows.assign(verdict=verdicts, task=task))
-    return pd.concat(tables[len(tables) > 1 :], ignore_index=True)
+    nothing = pd.DataFrame(columns=["pair", "task", "verdict"])
+    return pd.concat(tables or [nothing], ignore_index=True)
 
 
 def _compared(one: pd.DataFrame, other: pd.DataFrame) -> dict[str, Any]:
@@ -132,18 +133,14 @@ def _compared(one: pd.DataFrame, other: pd.DataFrame) -> dict[str, Any]:
 
 
 def study(
-    units: pd.DataFrame,
-    learner: str,
-    *,
-    coverage: str = MEASURES[0],
-    claims: Mapping[str, Claim] = CLAIMS,
+    units: pd.DataFrame, learner: str, *, coverage: str = MEASURES[0], claims: Claims = CLAIMS
 ) -> pd.DataFrame:
     """Test claims on a learner's returns and a measure of coverage, one of `MEASURES`.
 
     Return one row per claim and task. `low` to `high` is a 95 % interval, `paper` the paper's
-    value. A claim is reproduced if the intervals of all tasks are on its side. It is not reproduced
-    if, corrected for the number of tasks, the interval of one task is on the other side or its two
-    sides are equivalent. `n` are the datasets of each side, or the recipes that are compared.
+    value. A claim is reproduced if every task's interval agrees with it. It is not reproduced if
+    one task's interval, corrected for the number of tasks, contradicts it, or if the two sides are
+    equivalent on one task. `n` are the datasets of each side, or the recipes that are compared.
     """
     measures = [*units["measure"].unique()]
     for name in {learner, coverage} - {*measures}:
@@ -165,7 +162,7 @@ def study(
 
 
 def _row(claim: Claim, task: Any, arms: list, tasks: int) -> dict[str, Any]:
-    """Return a row of `study`, and whether it `holds`, or `fails` as one of several tasks."""
+    """Return a row of `study`, and whether it `holds`, or `fails` at the level for its claim."""
     result, strict = (claim.test(*arms, level=level) for level in (LEVEL, LEVEL / tasks))
     sign, null = claim.signs.get(task, 1), float(claim.test is spread_ratio)
     value, *ends = sign * (np.array([*result[:3], *strict[1:3]]) - null)
@@ -216,14 +213,14 @@ def spreads(tables: Tables, learner: str) -> pd.DataFrame:
     parts = []
     for (task, _), group in rows.groupby(["task", "recipe"], sort=False):
         wide = group.pivot(index="dataset", columns=["seed", "step"], values="return").dropna()
-        cube = wide.to_numpy().reshape(len(wide), group["seed"].nunique(), -1)
+        cube = wide.to_numpy().reshape(len(wide), *group[["seed", "step"]].nunique())
         if min(cube.shape) > 1:
             parts.append({"task": task, **comparisons.variance_components(cube)})
-    table = pd.DataFrame(parts).groupby("task", sort=False).mean()
-    return np.sqrt(table.clip(lower=0)).reset_index()
+    table = pd.DataFrame(parts, columns=["task", "dataset", "seed", "checkpoint"])
+    return np.sqrt(table.groupby("task", sort=False).mean().clip(lower=0)).reset_index()
 
 
-def summary(tests: pd.DataFrame, claims: Mapping[str, Claim] = CLAIMS) -> pd.DataFrame:
+def summary(tests: pd.DataFrame, claims: Claims = CLAIMS) -> pd.DataFrame:
     """Return one row per claim: on how many tasks the estimate is on its side, and the verdict."""
     groups = tests.groupby("claim", sort=False)
     sides = groups["on_its_side"].agg(lambda side: f"{int(side.sum())} of {side.count()}")

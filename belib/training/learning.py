@@ -21,7 +21,7 @@ from belib.replay import Replay
 from belib.streams import Streams
 from belib.training.evaluation import Evaluator
 
-_DIVERGED = 100  # a critic diverges if its values exceed the largest possible return so many times
+_DIVERGED = 100  # a critic has diverged if it predicts so many times the largest possible return
 _LOOK_EVERY = 100  # updates between checks for divergence, for which a GPU must finish its work
 # Floor of abs(reward) in the bound: an untrained critic outputs about 1 even if all rewards are 0.
 _LEAST_REWARD = 0.01
@@ -73,17 +73,17 @@ class Learning(runs.Work):
                 self._evaluate(metrics)
 
     def _stop_the_diverged(self, metrics: Metrics) -> None:
-        """Clear members with metrics that are not finite or values beyond the bound."""
-        numbers = torch.stack(list(metrics.values()))  # (metrics, M)
-        values = metrics.get("value", numbers[0]).abs()
-        limit = _DIVERGED * self.bound if "value" in metrics else math.inf
-        for member in torch.nonzero(~numbers.isfinite().all(0) | (values > limit))[:, 0].tolist():
+        """Clear members with metrics that are not finite, or with a critic that has diverged."""
+        finite = torch.stack(list(metrics.values())).isfinite().all(0)  # (M,)
+        values = metrics.get("value", torch.zeros_like(finite, dtype=torch.float32)).abs()
+        for member in (~finite | (values > _DIVERGED * self.bound)).nonzero()[:, 0].tolist():
             self.learner.clear(member)
             if self.diverged[member] is None:
                 self.diverged[member], c = self.step, self.configs[member]
+                shown = ", ".join(f"{key} {value[member]:.3g}" for key, value in metrics.items())
                 print(
                     f"{c.variant} on {c.dataset}, {c.task}, seed {c.seed}: diverged by update "
-                    f"{self.step}, value {values[member]:.3g}, at most {self.bound:.3g} possible"
+                    f"{self.step} ({shown}; returns are at most {self.bound:.3g})"
                 )
 
     def _evaluate(self, metrics: Metrics) -> None:
@@ -99,7 +99,7 @@ class Learning(runs.Work):
     def write_tables(self) -> None:
         """Write each member's `metrics.csv` and `results.csv`, one row per evaluation.
 
-        `results.csv` marks a member as finished. That of the first, with the checkpoint, is last.
+        `results.csv` marks a member as finished. The first member, who has the checkpoint, is last.
         """
         for folder, rows in reversed(list(zip(self.folders, self.returns, strict=True))):
             table = pd.DataFrame(rows, columns=None if rows else results.COLUMNS)
@@ -110,9 +110,10 @@ class Learning(runs.Work):
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from `state()`; DatasetError if the dataset has changed since."""
         if (had := state["data"]) != self.data:
-            change = f"(it had {had['steps']} steps and has {self.data['steps']})"
-            rule = "must be as when policies were learnt from it, or choose another runs_dir"
-            raise DatasetError(f"{self.data['name']} {rule} {change}")
+            raise DatasetError(
+                f"{self.data['name']} has other contents than when this run began ({had['steps']} "
+                f"steps then, {self.data['steps']} now): restore them, or choose another runs_dir"
+            )
         super().restore(state)
 
 

@@ -28,7 +28,7 @@ class Adapter:
             ids = {PREFIX + name.replace("/", "-"): name for name in gym.registry}
             made = gym.make(ids.get(domain, domain.removeprefix(PREFIX)), disable_env_checker=True)
         except Exception as error:  # of the import, of Gymnasium, of the environment
-            advice = ": pip install 'belib[gymnasium]'" * isinstance(error, ImportError)
+            advice = "; install belib's extra gymnasium" * isinstance(error, ImportError)
             raise ValueError(f"{domain} cannot be made, {error}{advice}") from error
         space, action = made.observation_space, made.action_space
         boxes = [action, *(space.values() if isinstance(space, gym.spaces.Dict) else [space])]

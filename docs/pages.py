@@ -37,6 +37,6 @@ def widget_text(widgets: dict, model: str) -> str:
     children = widgets.get(model, {}).get("state", {}).get("children", [])
     parts = [widgets.get(child.removeprefix("IPY_MODEL_"), {}) for child in children]
     if not any(part.get("model_name") == "FloatProgressModel" for part in parts):
-        return "(In a running notebook there are sliders here; the figures above show the same.)"
+        return "(A running notebook has sliders here.)"
     values = (part["state"].get("value", "") for part in parts if "HTML" in part["model_name"])
     return " ".join(html.unescape(" ".join(values)).split())

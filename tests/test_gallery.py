@@ -52,7 +52,7 @@ def test_a_notebook_becomes_a_page_without_widgets():
     notebook = v4.new_notebook(cells=cells, metadata={"widgets": {STATE: {"state": models}}})
     (cell,) = for_readers(notebook).cells
     assert cell.outputs[0].text == "collecting: 100% 9/9 [00:01<00:00]\n"
-    assert cell.outputs[1].text.startswith("(In a running notebook")
+    assert cell.outputs[1].text.startswith("(A running notebook")
     assert cell.outputs[2] == outputs[2]
     assert cell.metadata["mystnb"]["image"]["alt"] == "Blue is higher."
     assert "widgets" not in notebook.metadata

@@ -6,7 +6,7 @@ much as an ordinary network. Twin critics are 2 M networks: all first critics, t
 
 import itertools
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -14,8 +14,7 @@ from torch.nn import functional
 
 from belib.streams import Streams
 
-_LOG_STD = (-10, 2)
-"""Range of the log standard deviation of Gaussian policies, as in ExORL."""
+_LOG_STD = (-10, 2)  # range of Gaussian policies' log standard deviation, as in ExORL
 
 
 class Linear(nn.Module):
@@ -47,9 +46,23 @@ class Trunk(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (M, B, in) to (M, B, out), in (-1, 1)."""
-        h = self.linear(x)
-        h = functional.layer_norm(h, h.shape[-1:])
-        return torch.addcmul(self.shift.to(h.dtype), h, self.scale.to(h.dtype)).tanh_()
+        h = functional.layer_norm(self.linear(x), self.scale.shape[-1:])
+        shift, scale = (-2 * each for each in (self.shift, self.scale))
+        return cast(Tensor, _Tanh.apply(torch.addcmul(shift.to(h.dtype), h, scale.to(h.dtype))))
+
+
+class _Tanh(torch.autograd.Function):
+    """tanh(x) of -2 x: 1 - 2 sigmoid(-2 x), within 2e-7, twice as fast as torch's on CPUs."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        y = torch.rsub(x.float().sigmoid(), 1, alpha=2).to(x.dtype)
+        ctx.save_for_backward(y)
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        return torch.ops.aten.tanh_backward(gradients[0], *ctx.saved_tensors).mul_(-0.5)
 
 
 def mlp(streams: Streams, *dims: int, copies: int = 1) -> nn.Sequential:

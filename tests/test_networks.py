@@ -21,8 +21,10 @@ def test_a_member_is_an_ordinary_layer_with_orthogonal_weights_of_its_seed():
     assert len({float(w.sum()) for w in layer.weight.detach()}) == 4
     assert torch.equal(Linear(Streams([1], "test"), 8, 8, copies=2).weight, layer.weight[1::2])
     trunk = Trunk(Streams([0], "test"), 8, 6)
-    expected = functional.layer_norm(trunk.linear(x[:1]), (6,)).tanh()
-    torch.testing.assert_close(trunk(x[:1]), expected)
+    outputs = trunk(x[:1]), functional.layer_norm(trunk.linear(x[:1]), (6,)).tanh()
+    torch.testing.assert_close(*outputs)
+    weights = [*trunk.linear.parameters()]
+    torch.testing.assert_close(*(torch.autograd.grad(y.exp().sum(), weights) for y in outputs))
 
 
 @pytest.mark.parametrize("shared", [True, False])

@@ -64,8 +64,7 @@ def bias_and_variance(table: pd.DataFrame) -> pd.DataFrame:
     keys = ["alpha", "estimator", "n"]
     groups = once(table, [*keys, "seed"], ["error"]).groupby(keys, sort=False)["error"]
     summary = groups.agg(bias="mean", variance="var", bias_error="sem").reset_index()
-    summary["absolute_bias"] = summary["bias"].abs()
-    return summary.assign(n_var=summary["n"] * summary["variance"])
+    return summary.eval("absolute_bias = abs(bias)").eval("n_var = n * variance")
 
 
 def slopes(table: pd.DataFrame) -> pd.DataFrame:

@@ -1,8 +1,7 @@
 """k-nearest-neighbour estimators of densities and entropies from samples, in nats.
 
-They compute with u = -log f, which does not over- or underflow, not even in 512 dimensions. With
-many samples, u of a k-NN density is the true u plus noise: the logarithm of a Gamma(k) variable
-minus log k. `correction` removes what this noise does to the mean.
+They compute with u = -log f, which does not overflow in 512 dimensions. For many samples a k-NN
+density's u is the true u plus the log of a Gamma(k) variable / k: noise that `correction` removes.
 """
 
 import math
@@ -28,7 +27,7 @@ _STEP = 0.01  # grid step of u in `twiced`, nats; half the step changes results 
 
 
 class Options(TypedDict, total=False):
-    """Options of the entropy estimators: see `KNNSample`."""
+    """Options of the entropy estimators, described at `KNNSample`, which has their defaults."""
 
     k: int
     reference_volume: float
@@ -51,11 +50,10 @@ class EntropyEstimate:
 
     @cached_property
     def standard_error(self) -> float:
-        """Standard error of the value from disjoint groups of samples.
+        """Standard error from disjoint groups of samples; NaN if n < 8 k or k > 125.
 
-        It is NaN if n < 8 k or k > 125, where groups are too small. It does not include the bias,
-        and assumes a variance proportional to 1/n. Local values are dependent, so that their
-        standard deviation / sqrt(n) is up to 20 % too small.
+        It does not include the bias, and assumes a variance proportional to 1/n. Local values are
+        dependent, so that their standard deviation / sqrt(n) is up to 20 % too small.
         """
         return self._subsample() if self._subsample else math.nan
 
@@ -101,8 +99,8 @@ def behavioral_entropy_knn(
     """Return behavioral entropy with Prelec's weighting (paper, equations 8 and 13).
 
     For alpha < 1 and unbounded support, estimates are far too low at any sample size: most of the
-    integral comes from tails without samples (N(0, 1), alpha = 0.2: 23.5, estimated as 3). The
-    following density has the entropy 1.412 nats (`differential_behavioral_entropy`):
+    integral comes from tails without samples (N(0, 1), alpha = 0.2: 23.5, estimated as 3). Options
+    are those of `KNNSample`. The following density has 1.412 nats:
 
     >>> samples = np.random.default_rng(0).beta(2, 2, size=(10_000, 1))
     >>> estimate = behavioral_entropy_knn(4 * samples, alpha=0.5)
@@ -200,8 +198,7 @@ class KNNSample:
         points = real_array("samples", samples)
         self.points = points = points[:, None] if points.ndim == 1 else points
         if points.ndim != 2 or len(points) <= self.k or points.shape[1] == 0:
-            rule = "samples must be an array of n > k rows, (n, d) or (n,)"
-            raise ValueError(f"{rule}, got {points.shape} and k = {self.k}")
+            raise ValueError(f"samples must have shape (n > k = {self.k}, d), got {points.shape}")
         if constant := np.flatnonzero(np.ptp(points, axis=0) == 0).tolist():
             raise ValueError(f"samples must vary in every column, columns {constant} are constant")
         nearest, self.u = self._neighbours(points)

@@ -96,7 +96,7 @@ def find_datasets(runs_dir: str | Path, domain: str, names: Sequence[str] = ()) 
 
     Raise DatasetError if a name or pattern (`behavioral-*`) matches nothing.
     """
-    folder = paths.resolve(runs_dir) / "datasets" / domain
+    folder = paths.resolve(runs_dir) / "datasets" / domain.replace("/", "-")
     present = sorted({file.parents[1].name for file in folder.glob("[!.]*/buffer/*.npz")})
     chosen = [] if names else present
     for name in names:

@@ -82,7 +82,7 @@ class RewardView(LiveFigure):
     def _draw_reward(self, ax: Axes) -> None:
         """Draw the reward over the distance, its peak, and the range of the states' distances."""
         ax.plot(_R, shannon_reward(_R), label="SE", **SHANNON)
-        self._beyond = ax.axvspan(1, 2, color="black", alpha=0.1)
+        self._beyond = ax.axvspan(1, 2, color="black", alpha=0.1, label="past the peak")
         (self._reward,) = ax.plot([], [], label="BE", **_BLUE)
         (self._peak,) = ax.plot([], [], "v", color=ACCENT, markersize=13, label="peak")
         self._reach = ax.axvspan(1, 2, ymax=0.05, color="0.6", label="90 % of the states")

@@ -69,8 +69,7 @@ def test_returns_show_means_every_seed_and_baselines_in_the_order_of_objectives(
     assert ax.get_ylim()[0] == 0
     table = made_up(("walker_run",))
     table.loc[table["algorithm"] == "cql", "return"] *= 3
-    top = figures.returns.returns(table)[0, 0].get_ylim()[1]
-    assert top > results.scores(table)["return"].max(), "as high as the other learner's"
+    assert figures.returns.returns(table)[0, 0].get_ylim()[1] > table["return"].max()
 
 
 def test_whiskers_are_one_standard_deviation_and_who_diverged_has_no_dot():

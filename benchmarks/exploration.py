@@ -26,6 +26,7 @@ STATES = 3000  # of the later half of each dataset
 CENTRES = 1000  # of the net of cells
 POSE = 15  # Walker's orientations and height come first, then its velocities
 HEIGHT = 14
+POLICY = ["dataset", "task", "algorithm", "seed"]
 ARM = ["objective", "parameter", "variant", "label", "intrinsic_reward_scale", "num_steps", "seed"]
 
 
@@ -78,19 +79,17 @@ def explored(dataset: datasets.Dataset, reference: dict[str, np.ndarray]) -> dic
     return row | {f"reward_{task}": value for task, value in rewards.items()}
 
 
-def policies(runs_dir: Path, finished: list[str]) -> pd.DataFrame:
+def policies(runs_dir: Path) -> pd.DataFrame:
     """Return one row per policy: mean and sd of its later evaluations, and its final return."""
     if not any(runs_dir.glob("offline/**/results.csv")):
-        return pd.DataFrame()
-    table = results.collect(runs_dir)
-    table = table[table["dataset"].isin([*finished, "none"])]
-    keys, rows = ["dataset", "task", "algorithm", "seed"], []
-    for key, group in table.sort_values("step").groupby(keys):
+        return pd.DataFrame(columns=POLICY)
+    table, rows = results.collect(runs_dir), []
+    for key, group in table.sort_values("step").groupby(POLICY):
         late = group.loc[results.is_late(group), "return"]
         row = {"late": late.mean(), "late_sd": late.std(), "evaluations": len(late)}
         row |= {"final": group["return"].iloc[-1], "step": group["step"].max()}
         status = "diverged" if "diverged" in set(group["status"]) else "ok"
-        rows.append(dict(zip(keys, key, strict=True)) | row | {"status": status})
+        rows.append(dict(zip(POLICY, key, strict=True)) | row | {"status": status})
     return pd.DataFrame(rows)
 
 
@@ -107,19 +106,22 @@ def main() -> None:
         make_reference(to, finished)
     with np.load(REFERENCE, allow_pickle=False) as file:
         reference = dict(file)
-    file = to / "exploration.csv"
-    before = pd.read_csv(file) if file.exists() else pd.DataFrame({"dataset": []})
-    new = [dataset for dataset in finished if dataset.name not in set(before["dataset"])]
-    rows = []
+    file, rows = to / "exploration.csv", []
+    known = {*pd.read_csv(file)["dataset"]} if file.exists() else set()
+    new = [dataset for dataset in finished if dataset.name not in known]
     for dataset, config in ((dataset, dataset.config()) for dataset in new):
         settings = {"dataset": dataset.name} | {name: getattr(config, name) for name in ARM}
         rows.append(settings | explored(dataset, reference))
-    rows = pd.DataFrame(rows)
-    table = pd.concat([before, rows], ignore_index=True).sort_values(["seed", "dataset"])
-    paths.write_text(file, table.round(6).to_csv(index=False))
-    learnt = policies(runs_dir, [dataset.name for dataset in finished])
-    paths.write_text(to / "returns.csv", learnt.round(4).to_csv(index=False))
-    print(f"{len(new)} new datasets, {len(table)} in all; {len(learnt)} policies: {to}")
+    add(file, pd.DataFrame(rows), ["seed", "dataset"])
+    add(to / "returns.csv", policies(runs_dir), POLICY)
+
+
+def add(file: Path, rows: pd.DataFrame, keys: list[str]) -> None:
+    """Add rows to a table, in the place of those with the same keys."""
+    old = [pd.read_csv(file)] if file.exists() else []
+    table = pd.concat([*old, rows]).drop_duplicates(keys, keep="last").sort_values(keys)
+    paths.write_text(file, table.round(4).to_csv(index=False))
+    print(f"{file}: {len(table)} rows")
 
 
 if __name__ == "__main__":

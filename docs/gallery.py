@@ -38,6 +38,7 @@ REFERENCE = (
     "docs/limits",
     "docs/representation",
     "docs/study",
+    "docs/gate",
     "workflow/README",
     "results/README",
     "results/laptop/README",

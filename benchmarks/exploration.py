@@ -1,10 +1,10 @@
 """Tables of a study's datasets, by how far they explore, and of policies learnt from them.
 
-    python benchmarks/exploration.py runs/gate results/gate --reference
+    python benchmarks/exploration.py runs/gate results/gate
 
 writes `exploration.csv`, one row per dataset, and `returns.csv`, one row per policy. Existing
 rows stay; new finished datasets and policies are added. Measures are relative to a fixed
-reference, `results/gate/reference.npz`, which `--reference` makes from the datasets in the folder.
+reference, `results/gate/reference.npz`, made of the datasets in the folder if missing.
 """
 
 import argparse
@@ -37,7 +37,7 @@ def later_states(dataset: datasets.Dataset) -> np.ndarray:
     return states[random.choice(len(states), STATES, replace=False)]
 
 
-def make_reference(folder: Path, collected: list[datasets.Dataset]) -> None:
+def make_reference(collected: list[datasets.Dataset]) -> None:
     """Write robust scales and cell centres of all datasets together."""
     states = np.concatenate([later_states(dataset) for dataset in collected])
     low, middle, high = np.quantile(states, (0.25, 0.5, 0.75), axis=0)
@@ -47,7 +47,8 @@ def make_reference(folder: Path, collected: list[datasets.Dataset]) -> None:
         centres, reach = spread_out(scaled[:, columns])
         arrays |= {f"{name}_centres": centres, f"{name}_reach": reach}
     arrays["datasets"] = np.array([dataset.name for dataset in collected])
-    paths.write_atomic(paths.make_folder(folder) / REFERENCE.name, lambda f: np.savez(f, **arrays))
+    paths.make_folder(REFERENCE.parent)
+    paths.write_atomic(REFERENCE, lambda file: np.savez(file, **arrays))
 
 
 def spread_out(points: np.ndarray) -> tuple[np.ndarray, float]:
@@ -97,13 +98,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("runs_dir", type=Path)
     parser.add_argument("to", type=Path)
-    parser.add_argument("--reference", action="store_true", help="make it from these datasets")
     given = parser.parse_args()
     runs_dir, to = given.runs_dir.absolute(), paths.make_folder(given.to.absolute())
     collected = datasets.find_datasets(runs_dir, "walker")
     finished = [dataset for dataset in collected if is_finished(dataset.config(), dataset.folder)]
-    if given.reference:
-        make_reference(to, finished)
+    if not REFERENCE.exists():
+        make_reference(finished)
     with np.load(REFERENCE, allow_pickle=False) as file:
         reference = dict(file)
     file, rows = to / "exploration.csv", []

@@ -2,9 +2,8 @@
 
     python benchmarks/exploration.py runs/gate results/gate
 
-writes `exploration.csv`, one row per dataset, and `returns.csv`, one row per policy. Existing
-rows stay; new finished datasets and policies are added. Measures are relative to a fixed
-reference, `results/gate/reference.npz`, made of the datasets in the folder if missing.
+adds what is finished to `exploration.csv`, one row per dataset, and `returns.csv`, one row per
+policy. Measures are relative to `results/gate/reference.npz`, made of these datasets if missing.
 """
 
 import argparse
@@ -85,6 +84,7 @@ def policies(runs_dir: Path) -> pd.DataFrame:
     if not any(runs_dir.glob("offline/**/results.csv")):
         return pd.DataFrame(columns=POLICY)
     table, rows = results.collect(runs_dir), []
+    table = table[table.groupby(POLICY)["step"].transform("max") == table["step"].max()]
     for key, group in table.sort_values("step").groupby(POLICY):
         late = group.loc[results.is_late(group), "return"]
         row = {"late": late.mean(), "late_sd": late.std(), "evaluations": len(late)}

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import digamma, gammaln
 
-from belib.arrays import check_positive, real_array
+from belib.arrays import check_positive, real_array, whole_number
 from belib.knn import knn_distances
 from belib.weighting import Prelec, entropy_term
 
@@ -197,7 +197,7 @@ class KNNSample:
         check_positive("reference_volume", self.reference_volume)
         points = real_array("samples", samples)
         self.points = points = points[:, None] if points.ndim == 1 else points
-        if points.ndim != 2 or len(points) <= self.k or points.shape[1] == 0:
+        if points.ndim != 2 or len(points) <= whole_number("k", self.k) or not points.shape[1]:
             raise ValueError(f"samples must have shape (n > k = {self.k}, d), got {points.shape}")
         if constant := np.flatnonzero(np.ptp(points, axis=0) == 0).tolist():
             raise ValueError(f"samples must vary in every column, columns {constant} are constant")

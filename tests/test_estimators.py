@@ -138,7 +138,7 @@ NORMAL = np.random.default_rng(12).normal(size=(1000, 2))
     [
         ([[1, 2], [3, np.nan]], r"samples must be finite, got nan at index \[1, 1\]"),
         (NORMAL.reshape(10, 100, 2), r"shape \(n > k = 5, d\), got \(10, 100, 2\)"),
-        (NORMAL[:5].T, r"shape \(n > k = 5, d\), got \(2, 5\)"),
+        (NORMAL[:5], r"shape \(n > k = 5, d\), got \(5, 2\)"),
         (np.tile(NORMAL[:100], (10, 1)), "got 900 duplicates among 1000"),
         (NORMAL * [1, 0], r"columns \[1\] are constant"),
     ],

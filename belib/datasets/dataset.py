@@ -10,6 +10,7 @@ import numpy as np
 
 from belib import paths
 from belib.config import PretrainConfig
+from belib.config.checks import check_type
 from belib.datasets.episodes import DatasetError, parse_name, read_episode
 
 PROVENANCE = "provenance.json"
@@ -96,12 +97,11 @@ def find_datasets(runs_dir: str | Path, domain: str, names: Sequence[str] = ()) 
 
     Raise DatasetError if a name or pattern (`behavioral-*`) matches nothing.
     """
-    folder = paths.resolve(runs_dir) / "datasets" / domain.replace("/", "-")
+    folder = paths.resolve(runs_dir) / "datasets" / check_type("domain", domain, str)
     present = sorted({file.parents[1].name for file in folder.glob("[!.]*/buffer/*.npz")})
     chosen = [] if names else present
     for name in names:
-        matches = fnmatch.filter(present, name)
-        if not matches:
+        if not (matches := fnmatch.filter(present, name)):
             missing = f"there is no folder {name!r} of episodes in {folder}"
             raise DatasetError(f"{missing}, which has {', '.join(present) or 'none'}")
         chosen += matches

@@ -16,6 +16,7 @@ from pandas.io.formats.style import Styler
 
 from belib.figures import style
 from belib.results import BASELINES, evaluations, scores
+from belib.statistics.comparisons import MARGIN
 
 _DOTS = {"color": "white", "edgecolor": "black", "linewidth": 0.8, "s": 20, "zorder": 3}
 _TURNED = {"rotation": 60, "ha": "right", "rotation_mode": "anchor"}
@@ -81,8 +82,7 @@ def _grid(
     tasks, learners = (list(learnt[name].unique()) for name in ("task", "algorithm"))
     shape, size = (len(tasks), len(learners)), (len(learners) * width + 2.5, 3.6 * len(tasks) + 1)
     _, axes = plt.subplots(*shape, sharex="col", sharey="row", squeeze=False, figsize=size)
-    for row, task in zip(axes, tasks, strict=True):
-        mine = learnt[learnt["task"] == task]
+    for row, (task, mine) in zip(axes, learnt.groupby("task", sort=False), strict=True):
         levels = table[table["task"] == task].groupby("algorithm")["return"].mean()
         levels["trained online"] = (online or {}).get(task, np.nan)
         for ax, learner in zip(row, learners, strict=True):
@@ -141,7 +141,7 @@ def parameter_curves(table: pd.DataFrame, means: pd.DataFrame | None = None) -> 
 def comparisons(table: pd.DataFrame) -> np.ndarray:
     """Plot differences of arms, `study.compared`, in standard deviations of datasets.
 
-    Return Axes, one per task. In the grey band, up to half an sd, arms are equivalent. Every
+    Return Axes, one per task. In the grey band, up to `MARGIN`, arms are equivalent. Every
     interval has its verdict: `better` and `worse` are orange, `equivalent` is blue.
     """
     pairs, tasks = list(table["pair"].unique())[::-1], table["task"].unique()
@@ -156,7 +156,7 @@ def comparisons(table: pd.DataFrame) -> np.ndarray:
             ax.plot(value, place, "o", markersize=11, color=color)
             ax.annotate(row.verdict, (value, place + 0.2), fontsize=11, ha="center", color=color)
         ax.axvline(0, color="black", linewidth=1.5)
-        ax.axvspan(-0.5, 0.5, color="0.9", linewidth=0)
+        ax.axvspan(-MARGIN, MARGIN, color="0.9", linewidth=0)
         ax.set(title=_title(task), xlabel="difference, sd of datasets")
         ax.grid(axis="x")
     axes[0, 0].set(yticks=range(len(pairs)), yticklabels=pairs, ylim=(-0.6, len(pairs) - 0.3))

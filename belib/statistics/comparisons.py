@@ -13,7 +13,7 @@ from scipy import optimize, stats
 from belib.arrays import real_array
 from belib.statistics import Array, Interval
 
-LEVEL = 0.05
+LEVEL, MARGIN = 0.05, 0.5  # of tests; of equivalence, in standard deviations
 
 
 class Difference(NamedTuple):
@@ -35,7 +35,7 @@ class Difference(NamedTuple):
 
 
 def compare(
-    one: ArrayLike, other: ArrayLike, *, margin: float = 0.5, level: float = LEVEL
+    one: ArrayLike, other: ArrayLike, *, margin: float = MARGIN, level: float = LEVEL
 ) -> Difference:
     """Compare two arms of two or more datasets; the interval has the confidence 1 - `level`."""
     x, y = _arms(one, other)

@@ -160,7 +160,8 @@ class Environment:
         action = np.asarray(action, np.float64)
         if action.shape != (self.action_dim,):
             raise ValueError(f"action must have shape ({self.action_dim},), got {action.shape}")
-        return self._time_step(self._env.step(self._middle + self._half_range * action))
+        with fast_rewards():
+            return self._time_step(self._env.step(self._middle + self._half_range * action))
 
     def _time_step(self, step: Any) -> TimeStep:
         return TimeStep(

@@ -4,6 +4,7 @@ Most of the rewards' time goes into converting numbers to arrays and back, and n
 """
 
 import functools
+import pickle
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -13,7 +14,9 @@ from dm_control.mujoco.index import FieldIndexer
 from dm_control.utils import rewards as dm_rewards
 
 _TOLERANCE, _CONVERT_KEY = dm_rewards.tolerance, FieldIndexer._convert_key
-_remembered_key = functools.lru_cache(maxsize=1024)(_CONVERT_KEY)
+_remember = functools.lru_cache(maxsize=1024)
+_remembered = _remember(_CONVERT_KEY)
+_remembered_pickle = _remember(lambda indexer, key: _CONVERT_KEY(indexer, pickle.loads(key)))
 
 
 @functools.lru_cache(maxsize=64)
@@ -36,9 +39,9 @@ def _tolerance(x: Any, *args: Any, **options: Any) -> Any:
 def _convert_key(indexer: FieldIndexer, key: Any) -> Any:
     """Return the indices of names such as `('torso', 'z')`."""
     try:
-        return _remembered_key(indexer, key)
+        return _remembered(indexer, key)
     except TypeError:  # a list or slice has no hash
-        return _CONVERT_KEY(indexer, key)
+        return _remembered_pickle(indexer, pickle.dumps(key))
 
 
 @contextmanager

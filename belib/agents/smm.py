@@ -30,9 +30,8 @@ class SMM(Explorer):
 
     def __init__(self, obs_dim: int, action_dim: int, configs: Sequence[PretrainConfig]):
         super().__init__(obs_dim, action_dim, configs)
-        config = self.config
+        config, hidden = self.config, self.config.hidden_dim
         self.sizes = [obs_dim - config.skill_dim, config.skill_dim]
-        hidden = config.hidden_dim
         self.discriminator = mlp(self.streams, self.sizes[0], hidden, hidden, config.skill_dim)
         self.vae = VAE(self.streams, obs_dim)
         rate = config.discriminator_learning_rate

@@ -1,7 +1,4 @@
-"""The style of all figures: the look of each objective, legends, captions.
-
-A shade is the parameter's rank on the paper's grid, also in figures that show a part of the grid.
-"""
+"""The style of all figures: the look of each objective, legends, captions."""
 
 import textwrap
 from collections.abc import Callable

@@ -43,8 +43,7 @@ class Collection(runs.Work):
     `configs` are equal in all but `PretrainConfig.MEMBER_FIELDS`; `folders` are the datasets'.
     """
 
-    SAVED = ("step", "learner", "engine", "exploration", "skill_draws", "skills", "physics_errors")
-    SAVED += ("history",)
+    SAVED = ("step", "learner", "engine", "skill_draws", "skills", "physics_errors", "history")
 
     def __init__(self, configs: Sequence[PretrainConfig], folders: Sequence[Path]):
         self.configs, self.config, self.folders = configs, configs[0], folders
@@ -54,12 +53,14 @@ class Collection(runs.Work):
         self.envs = [Environment(task, derive_seed(seed, "environment")) for seed in seeds]
         self.skill_dim = config.skill_dim if agent is SMM else 0
         sizes = (self.envs[0].obs_dim + self.skill_dim, self.envs[0].action_dim)
-        self.exploration, self.skill_draws = Streams(seeds, "exploration"), Streams(seeds, "skill")
-        capacity = min(config.replay_capacity, 2 * config.num_steps + 2)  # with the rows of resets
-        options = {"n_step": config.n_step, "discount": config.discount}
-        self.replay = Replay(len(configs), capacity, *sizes, **options)
+        random, self.skill_draws = Streams(seeds, "exploration"), Streams(seeds, "skill")
+        steps = config.random_steps if agent else config.num_steps
+        self.random_actions = random.uniform(steps, sizes[1]).numpy()  # (M, steps, action_dim)
         self.learner, self.engine = None, None
         if agent:
+            capacity = min(config.replay_capacity, 2 * config.num_steps + 2)  # with rows of resets
+            options = {"n_step": config.n_step, "discount": config.discount}
+            self.replay = Replay(len(configs), capacity, *sizes, **options)
             self.learner = agent(*sizes, configs)
             replay = self.replay, config.batch_size, Streams(seeds, "replay")
             self.engine = Engine(self.learner, *replay)
@@ -90,7 +91,7 @@ class Collection(runs.Work):
     def _actions(self) -> np.ndarray:
         """Return actions (M, action_dim): uniform for `random_steps`, then the agent's."""
         if self.learner is None or self.step < self.config.random_steps:
-            return self.exploration.uniform(self.envs[0].action_dim).numpy()
+            return self.random_actions[:, self.step]
         obs = torch.from_numpy(np.array([rows[-1][0] for rows in self.rows]))
         obs = torch.cat([obs, self.skills], -1)[:, None]
         return self.learner.act(obs, explore=True)[:, 0].numpy()
@@ -129,7 +130,7 @@ class Collection(runs.Work):
         """
         reward, discount = np.array([step.reward]), np.array([step.discount])
         self.rows[member].append((step.obs, action, reward, discount, step.physics, rewards))
-        if self.config.convention == "corrected":
+        if self.engine and self.config.convention == "corrected":
             obs = np.concatenate([step.obs, self.skills[member].numpy()])
             paid = rewards[[self.task_rewards.tasks.index(self.paid_tasks[member])]]
             first = len(self.rows[member]) == 1
@@ -140,7 +141,7 @@ class Collection(runs.Work):
         episode, rewards = self._present_episode(member)
         number = len(self.history[member])
         datasets.write_episode(self.folders[member], number, episode, rewards)
-        if self.config.convention == "urlb":
+        if self.engine and self.config.convention == "urlb":
             self._replay(member, episode, rewards[self.paid_tasks[member]])
         returns = {f"return_{task}": float(values.sum()) for task, values in rewards.items()}
         row = {"step": self.step, "episode": number, **returns}
@@ -197,15 +198,14 @@ class Collection(runs.Work):
         super().restore(state)
         for member, env in enumerate(self.envs):
             env.restore(state["envs"][member])
-            columns = (column.numpy() for column in state["rows"][member])
-            self.rows[member] = list(zip(*columns, strict=True))
+            self.rows[member] = list(zip(*(x.numpy() for x in state["rows"][member]), strict=True))
             task = self.paid_tasks[member]
-            if count := len(self.history[member]):
+            if self.engine and (count := len(self.history[member])):
                 dataset = datasets.load(self.folders[member])
                 dataset = replace(dataset, files=dataset.files[:count])
                 paid = datasets.task_rewards(dataset, [task])
                 for episode, reward in zip(dataset.episodes(), paid, strict=True):
                     self._replay(member, episode, reward)
-            if self.config.convention == "corrected":
+            if self.engine and self.config.convention == "corrected":
                 episode, rewards = self._present_episode(member)
                 self._replay(member, episode, rewards[task])

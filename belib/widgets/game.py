@@ -56,15 +56,13 @@ class GameView(LiveFigure):
 class EntropyGame(ui.VBox):
     """Sliders for a pmf over 3 to 8 outcomes and alpha, and a button that climbs to the maximum."""
 
-    _moving = False
-
     def __init__(self, *, n_outcomes: int = 6, alpha: float = 0.5):
         self.alpha = alpha_slider(alpha)
         self.n_outcomes = ui.IntSlider(n_outcomes, min=3, max=8, description="M")
         self.climb_button = ui.Button(description="climb", tooltip="to the most behavioral entropy")
         self.level_button = ui.Button(description="uniform")
         self.weights = ui.HBox(layout={"overflow": "visible", "margin": "8px 0"})
-        self.said, self.image = ui.HTML(), ui.Image(format="png", layout=WIDE)
+        self.said, self.image, self._moving = ui.HTML(), ui.Image(format="png", layout=WIDE), False
         self.alpha.observe(self.redraw, "value")
         self.n_outcomes.observe(self._restart, "value")
         self.climb_button.on_click(self.climb)

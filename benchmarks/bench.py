@@ -1,7 +1,7 @@
 """One table of speed: ours, a package from PyPI, the machine's limit, the target, and growth.
 
 `make bench`, or `python benchmarks/bench.py`, writes results/bench.csv, bench_scaling.csv and
-bench.png in about 2 minutes on 2 idle cores. Rows are medians of calls in turn, after one warm-up
+bench.png in 2 to 4 minutes on 2 idle cores. Rows are medians of calls in turn, after one warm-up
 call: ours, the peer's, and a call that measures the machine's limit. A limit is
 
 - products: the FLOPs counted in one of our updates, at the rate of a 1024^3 product;

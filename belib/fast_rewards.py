@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
 from dm_control.mujoco.index import FieldIndexer
 from dm_control.utils import rewards as dm_rewards
 
@@ -25,15 +24,15 @@ def _of_number(x, bounds=(0.0, 0.0), margin=0.0, sigmoid="gaussian", value_at_ma
     lower, upper = bounds
     inside = lower <= x <= upper
     if inside or margin == 0:
-        return np.float64(inside)
+        return float(inside)
     distance = (lower - x if x < lower else x - upper) / margin
-    return np.float64(dm_rewards._sigmoids(distance, value_at_margin, sigmoid))
+    return float(dm_rewards._sigmoids(distance, value_at_margin, sigmoid))
 
 
 def _tolerance(x: Any, *args: Any, **options: Any) -> Any:
-    if np.ndim(x):
+    if getattr(x, "shape", ()):
         return _TOLERANCE(x, *args, **options)
-    return _of_number(np.float64(x), *args, **options)
+    return _of_number(float(x), *args, **options)  # Python's arithmetic is faster than numpy's
 
 
 def _convert_key(indexer: FieldIndexer, key: Any) -> Any:

@@ -1,7 +1,8 @@
 """Gather finished runs into the tables of a study: `python -m belib.gather RUNS_DIR FOLDER`.
 
 It writes `offline.csv` (one row per evaluation), `datasets.csv` (one row per dataset: its settings
-and its card), `coverage.csv` (its measures) and `provenance.json` (what all have in common).
+and its card), `coverage.csv` (its measures) and `provenance.json` (what all have in common). Rows
+that are there stay: tables grow as runs finish, also on several machines.
 """
 
 import argparse
@@ -68,10 +69,11 @@ def load(folder: str | Path) -> Tables:
 
 
 def gather(runs_dir: str | Path, to: str | Path) -> Path:
-    """Write the tables of all finished datasets and policies below `runs_dir` into a folder.
+    """Add all finished datasets and policies below `runs_dir` to the tables in a folder.
 
-    What is not finished is named in `provenance.json`. Data made of other datasets are left out.
-    Raise ValueError where runs cannot be compared, and for a folder with tables of another scale.
+    They replace rows of equal names. Coverage compares datasets that are read together, so its
+    table has these alone. What is not finished is named in `provenance.json`. Data made of other
+    datasets are left out. Raise ValueError where runs cannot be compared.
     """
     runs, to = paths.resolve(runs_dir), paths.make_folder(to)
     domains = sorted(folder.name for folder in runs.glob("datasets/*/"))
@@ -79,20 +81,22 @@ def gather(runs_dir: str | Path, to: str | Path) -> Path:
     data = [dataset for dataset in data if dataset.config() and dataset.provenance() is None]
     finished = [dataset for dataset in data if datasets.is_described(dataset)]
     waiting = [f"{dataset.domain}/{dataset.name}" for dataset in data if dataset not in finished]
-    learnt, learning, unfinished = _learnt(runs)
+    before = load(to) if (to / "provenance.json").exists() else None
+    learnt, learning, unfinished = _learnt(runs, before.provenance["learning"] if before else {})
     if not (finished and learning):
         raise ValueError(f"{runs} must hold a finished dataset and policy, got none")
     described = pd.json_normalize([_described(dataset) for dataset in finished], sep="_")
+    if before:
+        learnt = _added(before.offline, learnt, _POLICY)
+        described = _added(before.datasets, described, _DATASET)
     scales = {*described["scale"], *learnt["scale"], *learnt["data_scale"].dropna()}
-    if (to / "provenance.json").exists():
-        scales.add(paths.read_json(to / "provenance.json", ["scale"])["scale"])
     sizes = {*described.loc[described["variant"] == "", "num_steps"]}
     for name, values in (("scale", scales), ("num_steps of plain datasets", sizes)):
         if len(values) > 1:
             raise ValueError(f"{name} must be one in all runs and in {to}, got {sorted(values)}")
-    stopped = {"datasets": waiting, "policies": unfinished}
-    provenance = {"scale": scales.pop(), "learning": learning, "not finished": stopped}
-    provenance |= {"processor": machine.processor(), "revision": paths.git_revision()}
+    provenance = {"scale": scales.pop(), "learning": learning}
+    provenance["not finished"] = {"datasets": waiting, "policies": unfinished}
+    provenance["processor"] = ", ".join(described["processor"].dropna().unique())
     rows = {"offline": learnt, "datasets": described, "coverage": _measured(finished)}
     for name, table in rows.items():
         paths.write_text(to / f"{name}.csv", table.to_csv(index=False))
@@ -100,12 +104,17 @@ def gather(runs_dir: str | Path, to: str | Path) -> Path:
     return to
 
 
+def _added(before: pd.DataFrame, rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    """Return rows after those from before that have other keys."""
+    stay = ~before.set_index(keys).index.isin(rows.set_index(keys).index)
+    return pd.concat([before[stay], rows], ignore_index=True)
+
+
 def _described(dataset: Dataset) -> dict[str, Any]:
-    """Return the settings of a dataset, its card and its mean intrinsic reward."""
-    config = dataset.config()
-    assert config is not None  # `gather` takes collected datasets with a card
+    """Return the settings of a dataset, its card, its mean intrinsic reward, this processor."""
+    config: Any = dataset.config()  # `gather` takes collected datasets with a card
     settings = {k: v for k, v in asdict(config).items() if k not in config.unused_fields}
-    settings |= datasets.read_card(dataset.folder) or {}
+    settings |= {"processor": machine.processor(), **(datasets.read_card(dataset.folder) or {})}
     metrics = tables.read_csv(dataset.folder / "metrics.csv", optional=["intrinsic_reward"])
     reward = metrics.get("intrinsic_reward", pd.Series(dtype=float)).mean()
     return {"dataset": dataset.name, **settings, "intrinsic_reward": reward}
@@ -123,9 +132,9 @@ def _measured(data: list[Dataset]) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True).round(5)
 
 
-def _learnt(runs: Path) -> tuple[pd.DataFrame, dict[str, Any], list[str]]:
-    """Return rows of finished policies and baselines, learners' settings, unfinished policies."""
-    table, learning, unfinished = results.collect(runs).set_index(_POLICY, drop=False), {}, []
+def _learnt(runs: Path, learning: dict[str, Any]) -> tuple[pd.DataFrame, dict, list[str]]:
+    """Return rows of finished policies and baselines, all learners' settings, other policies."""
+    table, unfinished = results.collect(runs).set_index(_POLICY, drop=False), []
     for file in sorted(runs.glob("offline/*/*/*/*/config.yaml")):
         config = OfflineConfig.from_yaml(file)
         policy = (config.domain, config.variant, config.dataset, config.task, config.seed)

@@ -17,8 +17,8 @@ PHYSICS = mujoco.mjtState.mjSTATE_PHYSICS  # qpos, qvel, act: a state in an epis
 def frames(model: mujoco.MjModel, states: np.ndarray, size: int = 240) -> np.ndarray | None:
     """Return pictures (T, size, size, 3) uint8 of physics states (T, nq + nv + na).
 
-    The first library that works makes them: the one that `MUJOCO_GL` names, GLFW on a display, EGL,
-    OSMesa. Where none does, or `MUJOCO_GL` is `off`, print what to install and return None. This
+    The first library that works makes them: the one that `MUJOCO_GL` names, EGL, OSMesa, or GLFW on
+    a display. Where none does, or `MUJOCO_GL` is `off`, print what to install and return None. This
     process survives a library that aborts. Raise ValueError for states of another model.
     """
     numbers = mujoco.mj_stateSize(model, PHYSICS)
@@ -44,9 +44,7 @@ def _libraries() -> list[str]:
     named = os.environ.get("MUJOCO_GL", "").lower().strip()
     if named in ("disable", "disabled", "off", "false", "0"):
         return []
-    display = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
-    others = [*["glfw"] * bool(display), "egl", "osmesa"] if sys.platform == "linux" else ["glfw"]
-    return list(dict.fromkeys([*[named] * bool(named), *others]))
+    return list(dict.fromkeys(filter(None, [named, "egl", "osmesa", "glfw"])))
 
 
 def gif(frames: np.ndarray, *, fps: float = 20, limit: int = 750_000) -> bytes:

@@ -86,9 +86,7 @@ def break_down(monkeypatch, at):
     monkeypatch.setattr(envs.Environment, "step", fail_or_step)
 
 
-def test_a_simulation_that_breaks_down_ends_its_episode_and_loses_nothing_else(
-    small_pretrain, tmp_path, monkeypatch, capsys
-):
+def test_a_breakdown_ends_its_episode_alone(small_pretrain, tmp_path, monkeypatch, capsys):
     break_down(monkeypatch, at=(31, 32, 150))
     config = small_pretrain(objective="random", num_steps=300)
     (folder,) = pretrain(config, runs_dir=tmp_path, progress=False)
@@ -102,9 +100,7 @@ def test_a_simulation_that_breaks_down_ends_its_episode_and_loses_nothing_else(
 
 
 @pytest.mark.parametrize("convention", ["urlb", "corrected"])
-def test_a_full_memory_continues_after_breakdowns(
-    small_pretrain, tmp_path, monkeypatch, convention
-):
+def test_a_full_memory_continues(small_pretrain, tmp_path, monkeypatch, convention):
     """An episode that breaks down at once leaves nothing, and no other memory after a restart."""
     break_down(monkeypatch, at=(51, 52, 90, 91))
     sizes = {"num_steps": 230, "replay_capacity": 70, "random_steps": 9000}
@@ -117,9 +113,7 @@ def test_a_full_memory_continues_after_breakdowns(
 
 
 @pytest.mark.parametrize(("convention", "at_the_end"), [("urlb", 1.0), ("corrected", 0.0)])
-def test_terminals_are_stored_as_they_are_and_learnt_by_convention(
-    small_pretrain, tmp_path, end_after, convention, at_the_end
-):
+def test_terminals_by_convention(small_pretrain, tmp_path, end_after, convention, at_the_end):
     end_after(20, discount=0.0)
     config = small_pretrain(objective="rnd", num_steps=60, convention=convention)
     folder = tmp_path / "walker" / "data"
@@ -152,9 +146,7 @@ def test_the_online_reference_learns_the_tasks_reward(small_pretrain, tmp_path):
     check_continues(work)
 
 
-def test_tasks_are_learnt_online_in_lockstep_and_are_the_reference(
-    small_pretrain, tmp_path, monkeypatch
-):
+def test_tasks_learnt_online_are_the_reference(small_pretrain, tmp_path, monkeypatch):
     monkeypatch.setattr(collection, "OfflineConfig", partial(OfflineConfig, eval_episodes=1))
     configs = [small_pretrain(objective="task", task=f"walker_{t}") for t in ("run", "stand")]
     folders = pretrain(configs, runs_dir=tmp_path, progress=False)

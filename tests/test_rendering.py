@@ -36,9 +36,7 @@ def test_a_library_is_found_without_setting_anything_here(states, monkeypatch):
     assert "http" not in html
 
 
-def test_without_a_library_poses_are_drawn_and_a_line_says_what_to_install(
-    states, monkeypatch, capsys
-):
+def test_without_a_library_poses_are_drawn(states, monkeypatch, capsys):
     monkeypatch.setenv("MUJOCO_GL", "off")
     assert figures.collection.clip("walker", states) is None
     said = capsys.readouterr().out

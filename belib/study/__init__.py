@@ -106,12 +106,11 @@ def compared(
         if len(rows):
             p = ["p", "p_different"]
             rows[p] = rows[p].apply(comparisons.holm) if corrected else rows[p]
-            numbers = rows[[*p, "value"]].to_numpy()
-            verdicts = pd.Series([comparisons.verdict(*row) for row in numbers], rows.index)
-            verdicts = verdicts.where(rows.pop("learnt"), "nothing learnt")
+            verdicts = [comparisons.verdict(*row) for row in rows[[*p, "value"]].to_numpy()]
+            verdicts = pd.Series(verdicts).where(rows.pop("learnt"), "nothing learnt")
             tables.append(rows.assign(verdict=verdicts, task=task))
-    nothing = pd.DataFrame(columns=["pair", "task", "verdict"])
-    return pd.concat(tables or [nothing], ignore_index=True)
+    tables = tables or [pd.DataFrame(columns=["pair", "task", "verdict"])]
+    return pd.concat(tables, ignore_index=True)
 
 
 def _compared(one: pd.DataFrame, other: pd.DataFrame) -> dict[str, Any]:

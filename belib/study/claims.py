@@ -111,8 +111,6 @@ CLAIMS = {
         {"walker": 1},
     ),
     "coverage-returns": Claim(
-        "Data that cover more are better to learn from (appendix)",
-        rank_correlation,
-        "exploring",
+        "Data that cover more are better to learn from (appendix)", rank_correlation, "exploring"
     ),
 }

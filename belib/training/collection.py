@@ -54,7 +54,7 @@ class Collection(runs.Work):
         self.skill_dim = config.skill_dim if agent is SMM else 0
         sizes = (self.envs[0].obs_dim + self.skill_dim, self.envs[0].action_dim)
         random, self.skill_draws = Streams(seeds, "exploration"), Streams(seeds, "skill")
-        steps = config.random_steps if agent else config.num_steps
+        steps = min(config.random_steps, config.num_steps) if agent else config.num_steps
         self.random_actions = random.uniform(steps, sizes[1]).numpy()  # (M, steps, action_dim)
         self.learner, self.engine = None, None
         if agent:
@@ -90,7 +90,7 @@ class Collection(runs.Work):
 
     def _actions(self) -> np.ndarray:
         """Return actions (M, action_dim): uniform for `random_steps`, then the agent's."""
-        if self.learner is None or self.step < self.config.random_steps:
+        if self.learner is None or self.step < self.random_actions.shape[1]:
             return self.random_actions[:, self.step]
         obs = torch.from_numpy(np.array([rows[-1][0] for rows in self.rows]))
         obs = torch.cat([obs, self.skills], -1)[:, None]

@@ -128,8 +128,7 @@ class RewardView(LiveFigure):
         return self.png()
 
 
-# What a flipbook's slider does when it is moved.
-_SHOW = """this.nextElementSibling.value = this.value;
+_ON_INPUT = """this.nextElementSibling.value = this.value;
 this.closest('figure').querySelectorAll('img').forEach(
     (img, i) => img.style.display = i === Math.round(10 * this.value) - 1 ? '' : 'none')"""
 
@@ -147,7 +146,7 @@ def flipbook(states: StateMap, n_outcomes: float, *, alpha: float = 0.5) -> HTML
         style = "" if round(10 * shown) == round(10 * alpha) else "display: none"
         text = f"The reward at α = {shown:g}"
         pictures.append(f'<img src="{source}" alt="{text}" style="max-width: 100%; {style}">')
-    control = f'type="range" min="0.1" max="5" step="0.1" value="{alpha:.1f}" oninput="{_SHOW}"'
+    control = f'type="range" min="0.1" max="5" step="0.1" value="{alpha:.1f}" oninput="{_ON_INPUT}"'
     slider = f'<label>α <input {control} style="width: 60%"> <output>{alpha:.1f}</output></label>'
     return HTML(f'<figure style="margin: 0">{slider}<br>{"".join(pictures)}</figure>')
 

@@ -73,7 +73,7 @@ test-slow: .venv
 	-$(BIN)/pip install --quiet --no-compile -c constraints.txt -e '.[test,compare]'
 	$(BIN)/pytest -q -rs -m slow tests
 
-# Ours, the peers from PyPI and the physical limits in one table; 2 minutes on 2 idle cores.
+# Ours, the peers from PyPI and the physical limits in one table; 2 to 4 minutes on 2 idle cores.
 bench: .venv
 	-$(BIN)/pip install --quiet --no-compile -c constraints.txt -e '.[test,compare]'
 	$(BIN)/python benchmarks/bench.py

@@ -65,7 +65,7 @@ def _cost(configs: Sequence[Any], dataset_steps: int) -> Cost:
         play, *learner = _timed(alike, few, torch.get_num_threads())
     update, act, parameters = (value * (members / few) ** 0.95 for value in learner)
     sizes = envs.domain_sizes(config.domain)
-    row = 4 * (sizes["observation"] + sizes["action"] + 2) + 8
+    row = (4 * (sizes["observation"] + sizes["action"] + 2) + 8) * bool(parameters)  # of replay
     activations = 48 * members * config.batch_size * config.hidden_dim  # 12 layers
     if offline:
         activations *= 3 * config.num_action_samples if config.algorithm == "cql" else 1

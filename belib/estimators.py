@@ -1,7 +1,7 @@
 """k-nearest-neighbour estimators of densities and entropies from samples, in nats.
 
 They compute with u = -log f, which does not overflow in 512 dimensions. For many samples a k-NN
-density's u is the true u plus the log of a Gamma(k) variable / k: noise that `correction` removes.
+density's u is the true u plus log(T / k), T ~ Gamma(k); `correction` removes this noise's bias.
 """
 
 import math
@@ -173,7 +173,7 @@ class KNNSample:
 
     Args:
         k: neighbours, below n.
-        correction: "iterated" removes the noise of the densities to second order (see `twiced`);
+        correction: "iterated" removes the noise's bias to second order (see `twiced`);
             None is the paper's equation as printed.
         reference_volume: v > 0, a volume in x's units; f is then taken per v instead of per unit.
         support: (low, high) of a box that holds the density. Balls become cubes, cut at its sides.

@@ -1,11 +1,11 @@
 """Gather finished runs into the tables of a study: `python -m belib.gather RUNS_DIR FOLDER`.
 
 It writes `offline.csv` (one row per evaluation), `datasets.csv` (one row per dataset: its settings
-and its card), `coverage.csv` (its measures) and `provenance.json` (what all have in common). Rows
-that are there stay: tables grow as runs finish, also on several machines.
+and its card), `coverage.csv` (its measures) and `provenance.json` (scale, settings, processor).
 """
 
 import argparse
+import glob
 import json
 import os
 from dataclasses import asdict
@@ -21,8 +21,8 @@ from belib.results import tables
 
 SIZE = 2_000  # states drawn from every dataset
 MEASURES = ("volumetric", "volumetric_scaled", "net", "shannon")
-"""Measures of coverage on which claims are tested, the first as in the paper: the last radius of
-`coverage.volumetric_coverage`, raw."""
+"""Measures of coverage on which claims are tested, the paper's first: the last `coverage` of
+`coverage.volumetric_coverage`, the raw states' radius / the largest radius of all datasets."""
 
 _DATASET = ["domain", "dataset"]
 _RECIPE = ["objective", "parameter", "seed", "variant", "intrinsic_reward_scale", "steps"]
@@ -51,29 +51,38 @@ class Tables(NamedTuple):
         return learnt["algorithm"].value_counts().index.tolist()
 
 
-def load(folder: str | Path) -> Tables:
-    """Read the tables of a folder, rows that are there twice once.
+def load(source: str | Path) -> Tables:
+    """Read the tables of a folder, or of all folders of a pattern (`results/study/*`) together.
 
-    Raise ValueError for a damaged file, and where rows of one dataset or policy differ.
+    Measures of coverage compare datasets of one folder only. Raise ValueError for a damaged file,
+    where rows of one dataset or policy differ, and for folders of several scales or settings.
     """
-    folder = paths.resolve(folder)
+    place = paths.resolve(source)
+    folders = [Path(name) for name in sorted(glob.glob(str(place)))] or [place]
     rules = {"names": _DATASET, "integers": ["seed", "steps"], "others": _RECIPE}
-    described = tables.read_csv(folder / "datasets.csv", text=_TEXT, **rules)
-    measured = tables.read_csv(folder / "coverage.csv", names=_DATASET, numbers=MEASURES)
+    described = tables.read_csv(*(f / "datasets.csv" for f in folders), text=_TEXT, **rules)
+    rules = {"names": _DATASET, "numbers": MEASURES}
+    measured = tables.read_csv(*(folder / "coverage.csv" for folder in folders), **rules)
+    keys = ["scale", "learning", "not finished", "processor"]
+    made = [paths.read_json(folder / "provenance.json", keys) for folder in folders]
+    if any(one[key] != made[0][key] for one in made for key in keys[:2]):
+        raise ValueError(f"folders of {source} must share scale and settings of learners")
+    kinds = made[0]["not finished"]
+    both = {kind: [n for one in made for n in one["not finished"][kind]] for kind in kinds}
+    processors = ", ".join(dict.fromkeys(one["processor"] for one in made))
     return Tables(
-        results.evaluations(results.read(folder / "offline.csv")),
+        results.evaluations(results.read(*(folder / "offline.csv" for folder in folders))),
         tables.once(described, _DATASET, _RECIPE).fillna({"variant": ""}),
         tables.once(measured, _DATASET, MEASURES),
-        paths.read_json(folder / "provenance.json", ["scale", "learning", "not finished"]),
+        made[0] | {"not finished": both, "processor": processors},
     )
 
 
 def gather(runs_dir: str | Path, to: str | Path) -> Path:
-    """Add all finished datasets and policies below `runs_dir` to the tables in a folder.
+    """Write the tables of all finished datasets and policies below `runs_dir` into a folder.
 
-    They replace rows of equal names. Coverage compares datasets that are read together, so its
-    table has these alone. What is not finished is named in `provenance.json`. Data made of other
-    datasets are left out. Raise ValueError where runs cannot be compared.
+    `provenance.json` names what is not finished. Data made of other datasets are left out.
+    Raise ValueError where runs cannot be compared, and for a folder with tables of another scale.
     """
     runs, to = paths.resolve(runs_dir), paths.make_folder(to)
     domains = sorted(folder.name for folder in runs.glob("datasets/*/"))
@@ -81,22 +90,20 @@ def gather(runs_dir: str | Path, to: str | Path) -> Path:
     data = [dataset for dataset in data if dataset.config() and dataset.provenance() is None]
     finished = [dataset for dataset in data if datasets.is_described(dataset)]
     waiting = [f"{dataset.domain}/{dataset.name}" for dataset in data if dataset not in finished]
-    before = load(to) if (to / "provenance.json").exists() else None
-    learnt, learning, unfinished = _learnt(runs, before.provenance["learning"] if before else {})
+    learnt, learning, unfinished = _learnt(runs)
     if not (finished and learning):
         raise ValueError(f"{runs} must hold a finished dataset and policy, got none")
     described = pd.json_normalize([_described(dataset) for dataset in finished], sep="_")
-    if before:
-        learnt = _added(before.offline, learnt, _POLICY)
-        described = _added(before.datasets, described, _DATASET)
     scales = {*described["scale"], *learnt["scale"], *learnt["data_scale"].dropna()}
+    if (to / "provenance.json").exists():
+        scales.add(paths.read_json(to / "provenance.json", ["scale"])["scale"])
     sizes = {*described.loc[described["variant"] == "", "num_steps"]}
     for name, values in (("scale", scales), ("num_steps of plain datasets", sizes)):
         if len(values) > 1:
             raise ValueError(f"{name} must be one in all runs and in {to}, got {sorted(values)}")
-    provenance = {"scale": scales.pop(), "learning": learning}
-    provenance["not finished"] = {"datasets": waiting, "policies": unfinished}
-    provenance["processor"] = ", ".join(described["processor"].dropna().unique())
+    stopped = {"datasets": waiting, "policies": unfinished}
+    provenance = {"scale": scales.pop(), "learning": learning, "not finished": stopped}
+    provenance |= {"processor": machine.processor(), "revision": paths.git_revision()}
     rows = {"offline": learnt, "datasets": described, "coverage": _measured(finished)}
     for name, table in rows.items():
         paths.write_text(to / f"{name}.csv", table.to_csv(index=False))
@@ -104,17 +111,12 @@ def gather(runs_dir: str | Path, to: str | Path) -> Path:
     return to
 
 
-def _added(before: pd.DataFrame, rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
-    """Return rows after those from before that have other keys."""
-    stay = ~before.set_index(keys).index.isin(rows.set_index(keys).index)
-    return pd.concat([before[stay], rows], ignore_index=True)
-
-
 def _described(dataset: Dataset) -> dict[str, Any]:
-    """Return the settings of a dataset, its card, its mean intrinsic reward, this processor."""
-    config: Any = dataset.config()  # `gather` takes collected datasets with a card
+    """Return the settings of a dataset, its card and its mean intrinsic reward."""
+    config = dataset.config()
+    assert config is not None  # `gather` takes collected datasets with a card
     settings = {k: v for k, v in asdict(config).items() if k not in config.unused_fields}
-    settings |= {"processor": machine.processor(), **(datasets.read_card(dataset.folder) or {})}
+    settings |= datasets.read_card(dataset.folder) or {}
     metrics = tables.read_csv(dataset.folder / "metrics.csv", optional=["intrinsic_reward"])
     reward = metrics.get("intrinsic_reward", pd.Series(dtype=float)).mean()
     return {"dataset": dataset.name, **settings, "intrinsic_reward": reward}
@@ -132,9 +134,9 @@ def _measured(data: list[Dataset]) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True).round(5)
 
 
-def _learnt(runs: Path, learning: dict[str, Any]) -> tuple[pd.DataFrame, dict, list[str]]:
-    """Return rows of finished policies and baselines, all learners' settings, other policies."""
-    table, unfinished = results.collect(runs).set_index(_POLICY, drop=False), []
+def _learnt(runs: Path) -> tuple[pd.DataFrame, dict[str, Any], list[str]]:
+    """Return rows of finished policies and baselines, learners' settings, unfinished policies."""
+    table, learning, unfinished = results.collect(runs).set_index(_POLICY, drop=False), {}, []
     for file in sorted(runs.glob("offline/*/*/*/*/config.yaml")):
         config = OfflineConfig.from_yaml(file)
         policy = (config.domain, config.variant, config.dataset, config.task, config.seed)

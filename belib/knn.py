@@ -2,8 +2,8 @@
 
 Arrays are searched in float64: by a k-d tree up to `TREE_DIMENSIONS` dimensions, and above by
 scikit-learn's matrix products, because trees then visit nearly every point. Tensors are searched by
-one batched matrix product. Products only select candidates. Rows whose nearest points their
-rounding errors leave undecided are searched by differences in float64.
+one batched matrix product. Near distances are computed from differences. Where rounding errors
+leave a point's neighbours undecided, float64 differences to all points decide.
 """
 
 from __future__ import annotations

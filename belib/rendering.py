@@ -44,7 +44,8 @@ def _libraries() -> list[str]:
     named = os.environ.get("MUJOCO_GL", "").lower().strip()
     if named in ("disable", "disabled", "off", "false", "0"):
         return []
-    return list(dict.fromkeys(filter(None, [named, "egl", "osmesa", "glfw"])))
+    others = ["egl", "osmesa", "glfw"] if sys.platform == "linux" else ["glfw"]
+    return list(dict.fromkeys(filter(None, [named, *others])))
 
 
 def gif(frames: np.ndarray, *, fps: float = 20, limit: int = 750_000) -> bytes:

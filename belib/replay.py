@@ -80,8 +80,8 @@ class Replay:
     def add(self, source: int, *columns: np.ndarray, first: bool) -> None:
         """Append consecutive rows of one episode; `first` says that they begin it.
 
-        `columns` are obs, action, reward and discount, (rows, ...), or (...) for one row. A first
-        row replaces an episode of one row, which no restored memory has.
+        `columns` are obs, action, reward and discount, (rows, ...), or (...) for one row. If the
+        present episode has one row only, a first row replaces it: such episodes are not on disk.
         """
         block = np.concatenate([np.atleast_2d(part).astype(np.float32) for part in columns], -1)
         if first:
@@ -117,7 +117,7 @@ class Replay:
         """Return uniformly drawn starts (M, B), for `transitions`."""
         counts = self.count[self._source]
         if not counts.all():
-            raise ValueError(f"no episode has {self.n_step} steps yet: nothing to sample from")
+            raise ValueError(f"a source has no episode of {self.n_step} steps to sample from yet")
         drawn = streams.integers(counts.tolist(), batch_size).numpy()
         ring = (self._first[self._source, None] + drawn) % self.capacity
         return torch.from_numpy(self._starts[self._source[:, None], ring])

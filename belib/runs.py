@@ -21,7 +21,7 @@ Config = PretrainConfig | OfflineConfig
 
 CHECKPOINT = "checkpoint.pt"
 FORMAT = 3
-"""Version of the checkpoint format; it grows when the content of a state changes."""
+"""Version of the checkpoint format; it grows when earlier states cannot be continued."""
 CONFIG = "config.yaml"
 LOCK = ".lock"
 
@@ -173,7 +173,7 @@ def save(work: Work) -> float:
 
 
 def checkpoint_in(folder: Path) -> dict[str, Any] | None:
-    """Return the checkpoint in a folder, or None; ValueError for another file or `FORMAT`."""
+    """Return the checkpoint in a folder, or None; ValueError if damaged or of another `FORMAT`."""
     file = folder / CHECKPOINT
     if not file.exists():
         return None

@@ -105,7 +105,7 @@ def flops_of(update: Call) -> int:
 
 
 def updates(sizes: Sizes) -> Iterator[Subject]:
-    """Yield updates at the paper's shapes, in bfloat16 where it is fast, and at laptop shapes."""
+    """Yield updates at the paper's shapes, also in bfloat16 if it is fast, and at laptop shapes."""
     shapes = [(sizes.paper, 1, 0.8), (sizes.laptop, 1, 0.3), (sizes.laptop, sizes.members, 0.52)]
     for size, members, share in shapes:
         setting = f"batch and hidden {size}, {members} member" + "s" * (members > 1)

@@ -44,9 +44,7 @@ def test_defaults_are_the_papers_tables():
         ({"alhpa": 0.5}, ".* unexpected keyword argument 'alhpa'"),
     ],
 )
-def test_wrong_values_are_refused_from_python_and_from_a_named_file(
-    values, message, tmp_path, monkeypatch
-):
+def test_wrong_values_are_refused(values, message, tmp_path, monkeypatch):
     with pytest.raises((TypeError, ValueError), match=f"^{message}"):
         PretrainConfig(**values)
     monkeypatch.setattr(paths, "PARAMS", tmp_path)

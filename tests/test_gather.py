@@ -76,16 +76,6 @@ def test_finished_runs_become_tables_and_others_are_named(runs, tmp_path):
     assert read.provenance["processor"]
 
 
-def test_rows_of_runs_that_are_not_there_any_more_stay(runs, tmp_path):
-    before = gather.load(gather.gather(runs, tmp_path / "tables"))
-    for kind in ("datasets", "offline"):
-        shutil.rmtree(runs / kind / "walker" / "random-s0")
-    after = gather.load(gather.gather(runs, tmp_path / "tables"))
-    pd.testing.assert_frame_equal(after.offline, before.offline)
-    pd.testing.assert_frame_equal(after.datasets, before.datasets)
-    assert after.coverage["dataset"].tolist() == ["random-s1"], "measured alone"
-
-
 def test_a_dataset_that_is_being_extended_is_left_out(runs, tmp_path):
     extended = runs / "datasets" / "walker" / "random-s1" / "buffer"
     shutil.copy(next(extended.glob("*_60.npz")), extended / "episode_000009_60.npz")
@@ -109,17 +99,36 @@ def test_runs_of_different_settings_are_not_compared(runs, tmp_path, file, line,
         gather.gather(runs, tmp_path / "tables")
 
 
+def test_tables_of_several_folders_are_read_together(tmp_path):
+    """Baselines are in both; settings must be the same."""
+    made = synthetic.example()
+    first = made.datasets["seed"] == 0
+    for name, mine in (("one", first), ("two", ~first)):
+        chosen = {*made.datasets.loc[mine, "dataset"], "none"}
+        parts = [table[table["dataset"].isin(chosen)] for table in made[:3]]
+        synthetic.write(gather.Tables(*parts, made.provenance), tmp_path / name)
+    synthetic.write(made, tmp_path / "whole")
+    together, whole = (gather.load(tmp_path / name) for name in ("[ot][nw][eo]", "whole"))
+    pd.testing.assert_frame_equal(together.offline, whole.offline)
+    assert [len(table) for table in together[1:3]] == [len(table) for table in whole[1:3]]
+    changed = made._replace(provenance={**made.provenance, "scale": "paper"})
+    synthetic.write(changed, tmp_path / "two")
+    with pytest.raises(ValueError, match="must share scale and settings"):
+        gather.load(tmp_path / "[ot][nw][eo]")
+
+
 def test_tables_of_one_scale_are_not_replaced_by_those_of_another(runs, tmp_path):
     synthetic.write(synthetic.example(), tmp_path / "tables")
-    with pytest.raises(ValueError, match="policies of td3 must share settings"):
+    with pytest.raises(ValueError, match=r"scale must be .* got \['synthetic', 'test'\]"):
         gather.gather(runs, tmp_path / "tables")
     assert gather.load(tmp_path / "tables").provenance["scale"] == "synthetic"
 
 
 def test_the_command_line_says_what_it_wrote(runs, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["gather", str(runs), str(tmp_path / "tables")])
-    monkeypatch.delitem(sys.modules, "belib.gather", raising=False)
-    runpy.run_module("belib.gather", run_name="__main__")
-    assert capsys.readouterr().out == f"{tmp_path / 'tables'}\n"
+    for _ in range(2):  # again into the same folder
+        monkeypatch.delitem(sys.modules, "belib.gather", raising=False)
+        runpy.run_module("belib.gather", run_name="__main__")
+        assert capsys.readouterr().out == f"{tmp_path / 'tables'}\n"
     with pytest.raises(ValueError, match="must hold"):
         gather.gather(tmp_path / "nothing", tmp_path / "tables")

@@ -86,5 +86,5 @@ def test_members_share_a_source_and_have_rewards_and_draws_of_their_own():
 
 
 def test_nothing_to_sample():
-    with pytest.raises(ValueError, match="no episode has 3 steps yet"):
+    with pytest.raises(ValueError, match="a source has no episode of 3 steps"):
         sample(replay(counting(0, 2), n_step=3), 4)

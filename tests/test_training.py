@@ -13,9 +13,7 @@ from belib.training import lockstep, pretrain, pretrain_groups, train_groups, tr
 from belib.training.learning import Learning
 
 
-def test_what_cannot_run_is_refused_before_anything_is_written(
-    small_pretrain, small_offline, tmp_path
-):
+def test_what_cannot_run_is_refused_first(small_pretrain, small_offline, tmp_path):
     quadruped = small_offline(task="quadruped_run")
     for stage, configs, message in (
         (pretrain, [small_pretrain(), small_pretrain(hidden_dim=32)], "the same hidden_dim, got"),
@@ -50,9 +48,7 @@ def test_members_are_evaluated_along_the_way_and_at_the_end(small_offline, runs_
         train_offline([replace(c, num_steps=40) for c in configs], runs_dir=runs_dir)
 
 
-def test_a_member_that_diverges_stops_and_the_others_go_on(
-    small_offline, runs_dir, monkeypatch, capsys
-):
+def test_a_member_that_diverges_stops_alone(small_offline, runs_dir, monkeypatch, capsys):
     configs = [small_offline(dataset="random-s0", seed=seed) for seed in (0, 1)]
     undisturbed = train_offline(configs, runs_dir=runs_dir, progress=False)
     (runs_dir / "offline").rename(runs_dir / "kept")
@@ -107,9 +103,7 @@ def test_bad_data_is_refused_before_anything_is_learnt(
 
 
 @pytest.mark.parametrize("written", ["metrics.csv", "results.csv"])
-def test_what_says_that_a_member_is_finished_is_written_last(
-    small_offline, runs_dir, monkeypatch, written
-):
+def test_the_file_that_says_finished_is_last(small_offline, runs_dir, monkeypatch, written):
     """Killed after any of the last tables, members are not taken for finished."""
     configs = [small_offline(dataset="random-s0", num_steps=20, seed=seed) for seed in (0, 1)]
     write = paths.write_text

@@ -139,7 +139,7 @@ def net(points: Array, size: int) -> NDArray[np.intp]:
 
 
 def random_halves(episode: NDArray, count: int, seed: int) -> NDArray[np.bool_]:
-    """Return which states (n,) are in all, and in random halves of the episodes: (1 + count, n)."""
+    """Return masks (1 + count, n) of states: of all episodes, then of random halves of them."""
     episodes, index = np.unique(episode, return_inverse=True)
     count = count if len(episodes) >= FEWEST_EPISODES else 0
     order = np.tile(np.arange(len(episodes)), (count, 1))
@@ -225,7 +225,7 @@ def volumetric_coverage(datasets: Sequence[Dataset], *, seed: int = 0) -> pd.Dat
 def offline_returns(runs_dir: str | Path, domain: str) -> pd.DataFrame:
     """Return the mean final return of each `task`, `algorithm` and `dataset` over learner seeds.
 
-    There are no rows without results. Raise ValueError for mixed scales.
+    The table is empty if there are no results. Raise ValueError for mixed scales.
     """
     keys = ["task", "algorithm", "dataset"]
     files = sorted((paths.resolve(runs_dir) / "offline" / domain).glob("**/results.csv"))

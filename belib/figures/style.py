@@ -76,7 +76,7 @@ def recipes(table: pd.DataFrame) -> pd.Series:
 
 
 def of(table: pd.DataFrame, hue: str = "recipe", *, lines: bool = False) -> dict[str, Any]:
-    """Return seaborn's `hue`, `hue_order`, `palette` for a column of labels; of lines, `style`."""
+    """Return seaborn's hues for a column of labels; for `lines` dashes and markers, too."""
     rows = table.drop_duplicates(hue).set_index(hue).reindex(columns=_RECIPE)
     rows["rank"] = [[*LOOKS, name].index(name) for name in rows["objective"]]
     rows = rows.sort_values(["rank", "parameter", "variant", hue], na_position="first")
@@ -93,7 +93,7 @@ def of(table: pd.DataFrame, hue: str = "recipe", *, lines: bool = False) -> dict
 def labelled(table: pd.DataFrame) -> pd.DataFrame:
     """Return one row per dataset, in the order of legends, with a unique `label` as index, too.
 
-    It is the `recipe`, also the name if several share it; without an objective the name alone.
+    The label is the `recipe`, plus the name if several share it, or the name without an objective.
     """
     rows = table.drop_duplicates("dataset")
     recipe = recipes(rows).where(rows["objective"].notna(), rows["dataset"])

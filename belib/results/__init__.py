@@ -149,8 +149,8 @@ def scores(table: pd.DataFrame, score: str = "final") -> pd.DataFrame:
 def summary(table: pd.DataFrame, score: str = "final") -> pd.DataFrame:
     """Return statistics over seeds, one row per task, dataset and learner (or baseline).
 
-    `mean` and `sd` (n - 1) are the paper's; `iqm` is the interquartile mean with a 95 % bootstrap
-    interval from `low` to `high`. Policies that diverged are counted and enter no mean.
+    `mean` and `sd` (n - 1) are as in the paper; `iqm` is the interquartile mean, with a 95 %
+    bootstrap interval from `low` to `high`. Policies that diverged are counted and enter no mean.
     """
     rows = []
     members = scores(evaluations(table, "upright"), score)
@@ -190,7 +190,7 @@ def improvement(
 
 
 def table_1(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the paper's table 1 beside means, one row per task and objective.
+    """Return the statistic of the paper's table 1, and means, one row per task and objective.
 
     `best over everything` is the highest return over datasets, seeds, learners and steps, which
     grows with the number of `policies`. `mean of finals` is the mean final return of the same

@@ -1,7 +1,7 @@
 """The comparisons of docs/study.md and the paper's claims, tested on the tables of `belib.gather`.
 
-The unit is the dataset. Its value on a task is the mean return over learner seeds, the same for all
-datasets. Values of coverage have the domain as their task. The spreads of arms are never pooled.
+The unit is the dataset. Its value on a task is the mean return over learner seeds, which are the
+same for all datasets. A measure of coverage has the domain as its task. Variances may differ.
 """
 
 from collections.abc import Iterable, Mapping
@@ -30,7 +30,7 @@ def recipes(tables: Tables, variant: str = "") -> pd.DataFrame:
     """Return the datasets in the order of their `recipe`, such as `BE α = 0.5, observation`.
 
     `collection` is the seed of the collection. `main` marks the datasets to compare: those of one
-    `variant` (such as "observation"), and RND's, SMM's and random actions', which have no variants.
+    `variant` (such as "observation"), and those without variant whose objective needs no distances.
     """
     rows = tables.datasets.rename(columns={"seed": "collection"})
     plain = (rows["variant"] == "") & rows["objective"].isin(WITHOUT_DISTANCES)
@@ -161,7 +161,7 @@ def study(
 
 
 def _row(claim: Claim, task: Any, arms: list, tasks: int) -> dict[str, Any]:
-    """Return a row of `study`, and whether it `holds`, or `fails` at the level for its claim."""
+    """Return a row of `study`; the claim `holds` there at LEVEL, or `fails` at LEVEL / tasks."""
     result, strict = (claim.test(*arms, level=level) for level in (LEVEL, LEVEL / tasks))
     sign, null = claim.signs.get(task, 1), float(claim.test is spread_ratio)
     value, *ends = sign * (np.array([*result[:3], *strict[1:3]]) - null)
@@ -228,7 +228,7 @@ def summary(tests: pd.DataFrame, claims: Claims = CLAIMS) -> pd.DataFrame:
 
 
 def elsewhere(tables: Tables, *, variant: str = "") -> pd.DataFrame:
-    """Return the verdicts that differ on other returns or measures: one column for each."""
+    """Return claims whose verdict depends on score, learner or measure, with a column for each."""
     main, (learner, *others) = units(tables, variant=variant), tables.learners
     tests = {"main": study(main, learner)}
     for score in ("final", "best"):

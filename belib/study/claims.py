@@ -12,7 +12,7 @@ from belib.statistics import rank_correlation
 from belib.statistics.comparisons import best_of, compare, spread_ratio
 
 WITHOUT_DISTANCES = [name for name, what in OBJECTIVES.items() if what.agent != "apt"]
-"""Objectives that pay for no distances between states, which have one representation."""
+"""Objectives whose reward needs no distances between states, nor therefore a representation."""
 
 SIDES = {look.label: f"main and objective == '{name}'" for name, look in LOOKS.items()}
 """Arms and groups of arms, as pandas queries of `study.units`."""
@@ -48,10 +48,10 @@ class Claim(NamedTuple):
     """A statement of the paper, and the test of its sides."""
 
     text: str
-    test: Callable[..., Any]  # of values: compare; of arms: best_of; of recipes: the others
-    sides: str  # `ours − others`, keys of `SIDES`
+    test: Callable[..., Any]  # compare takes datasets' values, best_of arms, others recipes' means
+    sides: str  # two keys of `SIDES`, `ours − others`; of rank_correlation one
     measure: str = "return"  # or coverage
-    signs: Mapping[str, float] = {}  # expected on each task, others left out; by default positive
+    signs: Mapping[str, float] = {}  # of the difference on the tasks tested; {}: all, positive
 
 
 TABLE_1 = {f"BE − {name}": PAPER_TABLE_1["BE"] - PAPER_TABLE_1[name] for name in PAPER_TABLE_1}
@@ -65,7 +65,7 @@ CLAIMS = {
     "be-rnd": Claim("The best BE is better than RND (section 5, table 1)", best_of, "BE − RND"),
     "be-smm": Claim("The best BE is better than SMM (section 5, table 1)", best_of, "BE − SMM"),
     "be-renyi": Claim(
-        "The best BE is better than the best RE, but on Walker run (section 5, table 1)",
+        "The best BE is better than the best RE, except on Walker run (section 5, table 1)",
         best_of,
         "BE − RE q < 2",
         signs=OVER_RE,

@@ -25,7 +25,7 @@ Arrays = dict[str, np.ndarray]
 
 
 def lockstep(configs: Sequence[runs.Config], most: int = sys.maxsize) -> list[list[Any]]:
-    """Return the groups that train together: agents of one class, with tasks or without.
+    """Group datasets by agent class and by whether they have a task; policies are one group.
 
     `most` is the largest number of members of a group.
     """
@@ -78,7 +78,7 @@ class Collection(runs.Work):
     def advance(self) -> None:
         """Choose actions, update the agent if it is due, step the environments, record.
 
-        On a GPU the update runs while the environments step, one after another.
+        On a GPU the update runs at the same time as the environments, which step one by one.
         """
         config, actions = self.config, self._actions()
         learning = self.step >= config.random_steps and self.step % config.update_every == 0
@@ -172,7 +172,7 @@ class Collection(runs.Work):
             paths.write_text(folder / "metrics.csv", pd.DataFrame(rows).to_csv(index=False))
 
     def finish(self) -> None:
-        """Evaluate policies that learnt a task; write cards, last that beside the checkpoint."""
+        """Evaluate policies that learnt a task; write cards, the first member's last."""
         if self.learner and self.config.task:
             names = ("domain", "dataset", "task", "seed", "scale")
             same = [OfflineConfig(**{n: getattr(c, n) for n in names}) for c in self.configs]
@@ -188,13 +188,13 @@ class Collection(runs.Work):
                 print(f"{folder.name}: no full episode yet, a larger num_steps continues this one")
 
     def state(self) -> dict[str, Any]:
-        """Return the state without finished episodes, which `restore` reads from disk."""
+        """Return the state without the replay memory, which `restore` fills from the episodes."""
         columns = ([np.array(x) for x in zip(*rows, strict=True)] for rows in self.rows)
         rows = [[torch.from_numpy(x) for x in member] for member in columns]
         return {**super().state(), "envs": [env.state() for env in self.envs], "rows": rows}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from `state()`; the replay memory holds the episodes on disk again."""
+        """Continue from `state()`; an agent's replay memory holds the episodes on disk again."""
         super().restore(state)
         for member, env in enumerate(self.envs):
             env.restore(state["envs"][member])

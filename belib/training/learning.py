@@ -57,7 +57,7 @@ class Learning(runs.Work):
         self.step = 0
         # for every member, one row per evaluation: `results.row` and the update's metrics
         self.returns: list[list[dict[str, Any]]] = [[] for _ in configs]
-        self.diverged: list[int | None] = [None] * len(configs)  # the update of the stop
+        self.diverged: list[int | None] = [None] * len(configs)  # the update at which it was seen
 
     def advance(self) -> None:
         """Update every member once; evaluate every `eval_every` updates and at the end."""
@@ -73,7 +73,7 @@ class Learning(runs.Work):
                 self._evaluate(metrics)
 
     def _stop_the_diverged(self, metrics: Metrics) -> None:
-        """Clear members with metrics that are not finite, or with a critic that has diverged."""
+        """Set the weights of members to 0 whose critic diverged or whose metrics are not finite."""
         finite = torch.stack(list(metrics.values())).isfinite().all(0)  # (M,)
         values = metrics.get("value", torch.zeros_like(finite, dtype=torch.float32)).abs()
         for member in (~finite | (values > _DIVERGED * self.bound)).nonzero()[:, 0].tolist():
@@ -99,7 +99,7 @@ class Learning(runs.Work):
     def write_tables(self) -> None:
         """Write each member's `metrics.csv` and `results.csv`, one row per evaluation.
 
-        `results.csv` marks a member as finished. The first member, who has the checkpoint, is last.
+        `results.csv` with the last step marks a finished member. The first member is written last.
         """
         for folder, rows in reversed(list(zip(self.folders, self.returns, strict=True))):
             table = pd.DataFrame(rows, columns=None if rows else results.COLUMNS)
@@ -122,8 +122,8 @@ def load_replay(
 ) -> tuple[Replay, float]:
     """Return a memory shared by all members, and the largest discounted return that rewards allow.
 
-    The memory holds the first episodes with at least `replay_capacity` transitions, as in ExORL,
-    and one reward column per task. `sizes` are obs_dim and action_dim.
+    The memory holds the first episodes that together have `replay_capacity` transitions or more, as
+    in ExORL, and one reward column per task. `sizes` are obs_dim and action_dim.
     """
     config, tasks = configs[0], sorted({config.task for config in configs})
     number = np.searchsorted(np.cumsum(dataset.lengths), config.replay_capacity) + 1

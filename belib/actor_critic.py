@@ -25,7 +25,7 @@ _EDGE = 1 - 1e-6  # largest size of an action, inside (-1, 1) as in URLB
 
 
 class ActorCritic(nn.Module):
-    """M learners in lockstep. Losses are (M,); the gradient of their sum is every member's.
+    """M learners in lockstep. Losses are (M,); the gradient of their sum holds each member's own.
 
     Args:
         obs_dim, action_dim: sizes of the task.
@@ -92,7 +92,7 @@ class ActorCritic(nn.Module):
         return loss, {"critic_loss": loss, "value": values.mean((0, -1))}
 
     def actor_loss(self, batch: Batch) -> tuple[Tensor, Metrics]:
-        """Return -min Q(s, a), a a noisy policy action."""
+        """Return -min Q(s, a), where a is a noisy action of the policy."""
         values = self.critic(batch.obs, self.smoothed(self.actor(batch.obs))).amin(0)
         loss = -values.mean(-1)
         return loss, {"actor_loss": loss}

@@ -35,14 +35,14 @@ def study(
     estimators: dict[str, tuple[Callable[[int], int], str | None]],
     n_outcomes: int | None = N_OUTCOMES,
 ) -> pd.DataFrame:
-    """Return estimates of a density's behavioral entropies, one row per sample and estimator.
+    """Return a density's estimated behavioral entropies by sample, estimator and alpha.
 
     Args:
         sampler: draws n samples.
         truths: the entropy (nats) of each alpha.
-        sizes, seeds: repetitions s < seeds of each size n, the same samples for all estimators.
+        sizes, seeds: sample sizes n, and samples of each n; all estimators get the same samples.
         estimators: by name, k as a function of n, and the correction.
-        n_outcomes: M, on which beta is conditioned; None means beta = 1.
+        n_outcomes: M, for which beta is `prelec_beta(alpha, M)`; None means beta = 1.
 
     Columns: alpha, estimator, n, seed, value, truth, error.
     """

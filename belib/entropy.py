@@ -160,8 +160,8 @@ def differential_generalized_entropy(
 
     Return (value, error); error <= 1e-8 max(1, |value|), or 1e-5 max(1, |value|) in two dimensions.
 
-    Raise ValueError if the integral is infinite or cannot be resolved (poles only at 0), and if the
-    density does not integrate to 1.
+    Raise ValueError if the integral is infinite or cannot be resolved (f may be infinite only at
+    x = 0), and if the density does not integrate to 1.
     """
     check_positive("reference_volume", reference_volume)
     log_v = np.log(reference_volume)

@@ -60,7 +60,7 @@ def register(domain: str, tasks: Mapping[str, Callable[..., Any]]) -> None:
     """Add a domain to this process; worker processes do not have it.
 
     Args:
-        domain: the name of datasets' folders and, before `_`, of its tasks.
+        domain: the name of its datasets' folder; its tasks are named `<domain>_<task>`.
         tasks: functions by name of task, the primal task first. As in dm_control's suite,
             `make(random=None, environment_kwargs=None)` returns a `control.Environment` with
             bounded actions, whose task keeps its random numbers in `random`.
@@ -91,7 +91,7 @@ def split_task(task: str) -> tuple[str, str]:
     _add_gymnasium(task.rpartition("_")[0])
     tasks = _tasks()
     if task not in tasks:
-        raise ValueError(f"dm_control's suite has no task {unknown_name(task, tasks)}")
+        raise ValueError(f"there is no task {unknown_name(task, tasks)}")
     return tasks[task]
 
 
@@ -99,13 +99,13 @@ def primal_task(domain: str) -> str:
     """Return the task whose reward is in the episode files; ValueError for an unknown domain."""
     _add_gymnasium(domain)
     if domain not in DOMAINS:
-        raise ValueError(f"dm_control's suite has no domain {unknown_name(domain, DOMAINS)}")
+        raise ValueError(f"there is no domain {unknown_name(domain, DOMAINS)}")
     return PRIMAL_TASKS.get(domain, f"{domain}_{next(iter(DOMAINS[domain]))}")
 
 
 @functools.cache
 def domain_tasks(domain: str) -> tuple[str, ...]:
-    """Return the tasks with the primal task's model; their rewards follow from its states.
+    """Return the tasks whose model is the primal task's, so that they can exchange states.
 
     Quadruped's `escape` and `fetch` have a terrain and a ball that its `walk` and `run` lack.
     """
@@ -215,7 +215,7 @@ class Environment:
 class TaskRewards:
     """The rewards of all tasks of a domain for one state.
 
-    They must be functions of the physics state, as `relabel` checks; Gymnasium's, of a step.
+    `of_states` needs rewards that follow from the physics state; Gymnasium's follow from a step.
     """
 
     def __init__(self, domain: str):

@@ -52,7 +52,7 @@ class Trunk(nn.Module):
 
 
 class _Tanh(torch.autograd.Function):
-    """tanh(x) of -2 x: 1 - 2 sigmoid(-2 x), within 2e-7, twice as fast as torch's on CPUs."""
+    """Map -2 x to tanh(x) = 1 - 2 sigmoid(-2 x), within 2e-7; twice as fast as torch's on CPUs."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:

@@ -58,8 +58,8 @@ def integrate_density(
     ends = box[np.isfinite(box) & (box != 0)]
     pole = d == 1 and (log_f(ends[:, None]) == np.inf).any()  # floats are coarse except near 0
     if pole or not error <= ACCURACY[d] * max(1.0, abs(value)):
-        result = f"{value:.12g} with an error of {error:.3g}"
-        raise ValueError(f"{label} is infinite, or cannot be resolved (a pole only at 0): {result}")
+        result = f"{value:.12g} with an error of {error:.3g} (f may be infinite only at x = 0)"
+        raise ValueError(f"{label} is infinite, or cannot be resolved: {result}")
     return Integral(float(value), float(error))
 
 
@@ -85,7 +85,7 @@ def _integral(log_f: Callable, box: Array, term: Callable, level: float) -> tupl
         directions = np.stack([np.cos(angles), np.sin(angles)], axis=-1)
         return _along_rays(log_f, box, directions, term, level).reshape(angle.shape)
 
-    # angles between corners of the box: rays then end on one side
+    # split at the corners of the box: within a part all rays end on one side of it
     x, y = np.meshgrid(*box.T)
     cuts = np.unique([*np.arctan2(y, x)[np.isfinite(x + y)], *np.linspace(-np.pi, np.pi, 5)])
     options = {"atol": 1e-12, "rtol": 1e-10, "minlevel": 4, "maxlevel": 6}
@@ -96,7 +96,7 @@ def _integral(log_f: Callable, box: Array, term: Callable, level: float) -> tupl
 def _along_rays(
     log_f: Callable, box: Array, directions: Array, term: Callable, level: float
 ) -> NDArray:
-    """Return the integrals of term(log f) r^(d - 1) dr along m rays (m, d) plus i times errors."""
+    """Return integrals of term(log f) r^(d - 1) dr along m rays (m, d); imaginary parts are errors."""
     m, d = directions.shape
     reach = np.fmax(*(box[:, None] / directions)).min(1)
 

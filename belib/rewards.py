@@ -180,7 +180,7 @@ OBJECTIVES: ChainMap[str, Objective] = ChainMap(
 def distance_reward(config: Any, obs_dim: int) -> Callable:
     """Return the reward, a function of distances, that a config's APT agent maximises.
 
-    M of Prelec's beta is the dimension of the space of distances.
+    M of Prelec's beta is the dimension of the representation: of obs, or of the trunk's output.
     """
     reward: Any = OBJECTIVES[config.objective].reward
     dim = obs_dim if config.representation == "observation" else config.representation_dim

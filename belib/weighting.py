@@ -106,7 +106,7 @@ class TverskyKahneman(Weighting):
     def __post_init__(self):
         check_positive("gamma", self.gamma)
         g = self.gamma
-        # w' is smallest where (1 - p)/p = (1 - g)/g^2, and must be positive at this p
+        # w' has the sign of g r^g + r^(g-1) + g - 1, r = (1 - p)/p; it is least at r = (1 - g)/g^2
         if g < 1 and (2 - g) * math.log1p(-g) >= (1 - 2 * g) * math.log(g):
             raise ValueError(f"gamma must exceed about 0.2792 for w to increase, got {g}")
 
@@ -138,7 +138,7 @@ class LinearInLogOdds(Weighting):
 class Power(Weighting):
     """w(p) = p^exponent, on all of [0, inf). The exponent 1 gives Shannon's entropy.
 
-    If 1 / (exponent - 1) < log M, the uniform pmf over M outcomes does not maximise the entropy.
+    If exponent e > 1 and log M > 1/(e - 1) + 1/e, the uniform pmf over M outcomes is no maximum.
     """
 
     exponent: float

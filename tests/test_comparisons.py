@@ -134,5 +134,5 @@ def test_the_ratio_of_variances_has_the_f_tests_interval():
 def test_single_datasets_and_missing_values_are_refused(one, other, message):
     with pytest.raises(ValueError, match=message):
         compare(one, other)
-    with pytest.raises(ValueError, match="same blocks, got 2 and 3"):
+    with pytest.raises(ValueError, match="equal lengths, got 2 and 3"):
         permutation_p([1.0, 2.0], [1.0, 2.0, 3.0])

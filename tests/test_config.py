@@ -40,7 +40,7 @@ def test_defaults_are_the_papers_tables():
         ({"label": "a/b"}, "label must be letters and digits"),
         ({"replay_capacity": 3}, "replay_capacity must exceed n_step, got 3"),
         ({"k": 1024}, "k must be below batch_size = 1024, got 1024"),
-        ({"task": "walker_run"}, "task must be given for the objective task alone, got 'walker_r"),
+        ({"task": "walker_run"}, "task must be set if, and only if, objective is task: 'walker_r"),
         ({"alhpa": 0.5}, ".* unexpected keyword argument 'alhpa'"),
     ],
 )

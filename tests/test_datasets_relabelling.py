@@ -82,7 +82,7 @@ def test_states_that_do_not_determine_the_rewards_are_refused(make_dataset):
         with pytest.raises(ValueError, match=r"must be one of .*walker_stand|no domain 'jaco'"):
             datasets.relabel(replace(dataset, domain=domain), task)
     change(dataset, lambda arrays: arrays["reward"].__setitem__(3, 0.7))
-    with pytest.raises(DatasetError, match=r"_000000_4.npz: .* stored reward only to"):
+    with pytest.raises(DatasetError, match=r"_000000_4.npz: .* stored reward differ by"):
         datasets.relabel(dataset, "walker_walk")
     change(dataset, lambda arrays: arrays.pop("physics"))
     with pytest.raises(DatasetError, match=r"_000000_4.npz has no physics states"):

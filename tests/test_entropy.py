@@ -127,7 +127,7 @@ INFINITE = "is infinite, or cannot be resolved"
         (stats.cauchy.logpdf, LINE, {"alpha": 0.5}, f"alpha=0.5.* {INFINITE}"),
         (stats.t(3).logpdf, LINE, {"alpha": 0.5}, INFINITE),
         (stats.gamma(0.5).logpdf, HALF, {"alpha": 2.0, "extension": "odd"}, INFINITE),
-        (stats.beta(0.5, 0.5).logpdf, [(0, 1)], {"alpha": 1.0}, r"\(a pole only at 0\)"),
+        (stats.beta(0.5, 0.5).logpdf, [(0, 1)], {"alpha": 1.0}, r"infinite only at x = 0\)"),
         (stats.norm.logpdf, HALF, {"alpha": 1.0}, "must integrate to 1, got 0.5"),
         (stats.beta(2, 2).pdf, [(0, 1)], {"alpha": 1.0}, "give its logarithm"),
         (stats.norm.logpdf, LINE * 2, {"alpha": 1.0}, "cannot reshape"),

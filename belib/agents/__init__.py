@@ -1,4 +1,4 @@
-"""Reward-free agents that collect data, as URLB has them."""
+"""Agents that collect data, as URLB has them: reward-free ones, and DDPG, which learns a task."""
 
 from collections.abc import Sequence
 from typing import Any

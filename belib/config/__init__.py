@@ -93,7 +93,7 @@ class LearnerConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainConfig(LearnerConfig):
-    """Collection of one dataset by a reward-free agent (paper, table 2; the rest from URLB)."""
+    """Collection of one dataset, by an agent or at random (paper, table 2; the rest from URLB)."""
 
     STAGE: ClassVar[str] = "04_pretrain"
     MEMBER_FIELDS: ClassVar = ("objective", "alpha", "q", "renyi_form", "task", "seed")
@@ -126,7 +126,7 @@ class PretrainConfig(LearnerConfig):
         if self.replay_capacity <= self.n_step:
             raise ValueError(f"replay_capacity must exceed n_step, got {self.replay_capacity}")
         if (self.objective == "task") != bool(self.task):
-            raise ValueError(f"task must be given for the objective task alone, got {self.task!r}")
+            raise ValueError(f"task must be set if, and only if, objective is task: {self.task!r}")
 
     @property
     def unused_fields(self) -> tuple[str, ...]:
@@ -177,7 +177,7 @@ class OfflineConfig(LearnerConfig):
     replay_capacity: int = setting(1_000_000, "at least 2", "learnt from", "ExORL", "transitions")
     convention: str = setting("exorl", ("exorl", "standard"), "version of CQL", "ours")
     cql_weight: float = setting(0.01, "at least 0", "weight of CQL's penalty", "table 3")
-    num_action_samples: int = setting(3, "at least 1", "CQL's actions per proposal", "table 3")
+    num_action_samples: int = setting(3, "at least 1", "n of CQL's 3n proposals", "table 3")
     soft_backup: bool = setting(False, "any", "entropy in CQL's targets (ExORL: none)", "ours")
     num_value_samples: int = setting(10, "at least 1", "CRR's actions per value", "table 3")
     crr_weight: str = setting("indicator", _CRR_WEIGHTS, "CRR's f of the advantage", "table 3")

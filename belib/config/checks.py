@@ -98,8 +98,8 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
 def check_parameters(namespace: dict[str, Any]) -> None:
     """Check a notebook's parameters: the annotated names of `namespace`, its `globals()`.
 
-    Ints become floats in place. Raise the errors of `check_type`, and TypeError for a misspelt name
-    in the cell that papermill adds, which would otherwise run the default.
+    Ints become floats in place. Raise the errors of `check_type`. Raise TypeError for a misspelt
+    name in the cell that papermill adds; otherwise the notebook would silently use the default.
     """
     annotations = namespace.get("__annotations__", {})
     cells = [cell for cell in namespace.get("In", []) if cell.startswith("# Parameters\n")]

@@ -48,7 +48,7 @@ def is_described(dataset: Dataset) -> bool:
 
 
 def check_card(folder: Path) -> None:
-    """Raise DatasetError if a card's entries differ from the files; floats may by rounding."""
+    """Raise DatasetError if a card contradicts the files; floats are compared to 9 digits."""
     if card := read_card(folder):
         both = [json.dumps(entries) for entries in (_facts(load(folder)), card)]
         facts, card = (json.loads(t, parse_float=lambda x: f"{float(x):.9g}") for t in both)

@@ -58,7 +58,7 @@ def parse_name(file: Path) -> tuple[int, int]:
 
 
 def read_episode(path: Path, sizes: dict[str, int] | None = None) -> dict[str, np.ndarray]:
-    """Return the arrays of an episode file; cast float64 to float32, except physics.
+    """Return the arrays of an episode file, float64 ones cast to the types of `DTYPES`.
 
     `sizes` maps arrays to their row sizes; missing ones are added from this episode.
 

@@ -20,7 +20,7 @@ def export_minari(
 
     Args:
         dataset: the source, whose physics states become the episodes' `infos`.
-        dataset_id: by default `belib/<domain>/<name>-v0`, with `_` for a dot, which Minari refuses.
+        dataset_id: by default `belib/<domain>/<name>-v0`, `_` for dots and colons (Minari's rule).
         task: the task of the rewards; by default the stored rewards are written.
         metadata: `author`, `author_email`, `code_permalink`, ... of Minari's dataset.
 

@@ -82,7 +82,7 @@ def _relabelled(dataset: Dataset, tasks: Sequence[str]) -> Iterator[dict[str, np
                 rewards = {k: np.r_[0.0, v[1:]] for k, v in zip(valid, rewards, strict=True)}
                 worst = np.abs(rewards[primal] - episode["reward"][:, 0]).max()
                 if ours and worst > 1e-6:
-                    raise DatasetError(f"{file}: states give the stored reward only to {worst:.1e}")
+                    raise DatasetError(f"{file}: states' and stored reward differ by {worst:.1e}")
                 with contextlib.suppress(OSError):
                     write = functools.partial(np.savez_compressed, key=np.array(key), **rewards)
                     paths.write_atomic(cache / file.name, write)

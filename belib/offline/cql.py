@@ -107,7 +107,7 @@ class CQL(ActorCritic):
         return weighted.logsumexp(2) - math.log(log_density.shape[1])
 
     def actor_loss(self, batch: Batch) -> tuple[Tensor, Metrics]:
-        """Return temperature log pi(a | s) - min Q(s, a), a a reparametrised sample."""
+        """Return temperature log pi(a | s) - min Q(s, a), where a is a reparametrised sample."""
         action, log_density = self.sample(self.policy(batch.obs), 1)
         value = self.critic(batch.obs, action[:, 0]).amin(0).mean(-1)
         log_density = log_density[:, 0].mean(-1)

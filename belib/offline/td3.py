@@ -1,6 +1,6 @@
 """TD3, and three learners that differ from it in the loss of the actor, all as in ExORL.
 
-        published by               here, unlike there
+        published by               differences here
 TD3     Fujimoto et al. 2018       no delayed actor updates, no target actor
 TD3+BC  Fujimoto and Gu 2021       states not normalised, an actor update every step, the
                                    smaller value at a noisy action, not the first critic's
@@ -32,7 +32,7 @@ class TD3BC(TD3):
     """TD3 whose actor also imitates the data."""
 
     def actor_loss(self, batch: Batch) -> tuple[Tensor, Metrics]:
-        """Return the mean squared error of the data's actions - weight min Q / mean |min Q|."""
+        """Return mean (mu(s) - a)^2 - weight min Q / mean |min Q|, where a is the data's action."""
         mean = self.actor(batch.obs)
         values = self.critic(batch.obs, self.smoothed(mean)).amin(0)
         weight = self.config.td3_bc_weight / values.detach().abs().mean(-1)

@@ -26,7 +26,7 @@ def main() -> None:
 
 
 def print_against_random(results: pd.DataFrame) -> None:
-    """Print a sentence for each objective of which, as of random actions, there are two datasets.
+    """Print how each objective compares with random actions, if both have two or more datasets.
 
     A dataset's value is the mean `late` return of its policies.
     """

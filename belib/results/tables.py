@@ -81,7 +81,7 @@ def once(table: pd.DataFrame, keys: Sequence[str], values: Sequence[str]) -> pd.
 
 
 def read_csv(*files: Path, text: Iterable[str] = (), **rules: Any) -> pd.DataFrame:
-    """Return one table of the rows of CSV files (UTF-8, with headings), in order.
+    """Return one table of the rows of CSV files (UTF-8); files with the same headings are together.
 
     Columns of `text` stay text even if they look like numbers; `rules` are arguments of `checked`.
     Raise ValueError that names the file, also if a row has more or fewer fields than headings,

@@ -52,7 +52,7 @@ def probability_of_improvement(runs: Runs, others: Runs) -> float:
 
 
 def _checked_runs(runs: Runs) -> list[Array]:
-    """Return runs as a list; ValueError for missing scores and for a matrix (runs or tasks?)."""
+    """Return runs as a list; ValueError for missing scores, or a matrix (its axes are unclear)."""
     if isinstance(runs, np.ndarray):
         raise ValueError(f"runs must be a list of one array (R,) per task, got shape {runs.shape}")
     return [real_array("runs", task, ndim=1) for task in runs]
@@ -68,7 +68,7 @@ class Interval(NamedTuple):
 
 
 def rank_correlation(x: Array, y: Array, *, level: float = 0.05) -> Interval:
-    """Return Spearman's rho of values (n,), and the two-sided p of none, from permutations.
+    """Return Spearman's rho of values (n,), and the two-sided permutation p of no correlation.
 
     The interval is Bonett and Wright's (2000).
     """

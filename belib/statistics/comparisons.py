@@ -53,12 +53,12 @@ def compare(
 def permutation_p(one: ArrayLike, other: ArrayLike, *, draws: int = 100_000) -> float:
     """Return the two-sided p of no difference if two arms are exchanged within blocks.
 
-    A block is a place in both arms. The p is exact with up to `draws` permutations, and otherwise
-    from `draws` random ones.
+    Block i is the pair one[i], other[i]. The p is exact with up to `draws` permutations, and
+    otherwise from `draws` random ones.
     """
     arms = _arms(one, other)
     if len(arms[0]) != len(arms[1]):
-        raise ValueError(f"arms must have the same blocks, got {len(arms[0])} and {len(arms[1])}")
+        raise ValueError(f"arms must have equal lengths, got {len(arms[0])} and {len(arms[1])}")
     options = {"permutation_type": "samples", "vectorized": True, "batch": 1000, "rng": 0}
     difference = lambda x, y, axis: (x - y).mean(axis)  # noqa: E731
     return float(stats.permutation_test(arms, difference, n_resamples=draws, **options).pvalue)
@@ -67,9 +67,9 @@ def permutation_p(one: ArrayLike, other: ArrayLike, *, draws: int = 100_000) -> 
 def best_of(ours: Sequence[Array], others: Sequence[Array], *, level: float = LEVEL) -> Interval:
     """Return the best of our arms' means less the best of the others, and its interval and p.
 
-    The best of ours is ahead if one of them is ahead of all others: this one's least difference
-    counts (intersection-union test, Berger 1982), at a level divided by the number of our arms.
-    The upper end exchanges the roles. `p` is one-sided, that the best of ours is not ahead.
+    For each of our arms take the lowest of its intervals' lower ends, one interval per other arm,
+    at a level divided by the number of our arms; `low` is the highest of these (intersection-union
+    test, Berger 1982). `high` exchanges the roles. `p` is one-sided: the best of ours is not ahead.
     """
     lows, highs, p = (np.empty((len(ours), len(others))) for _ in range(3))
     for i, j in np.ndindex(p.shape):
@@ -103,7 +103,7 @@ def holm(p: ArrayLike) -> Array:
 def verdict(p: float, p_different: float, value: float) -> str:
     """Return `better`, `worse`, `equivalent` or `undecided` for a `Difference`.
 
-    Both p-values are adjusted for the number of comparisons.
+    The caller adjusts both p-values for the number of comparisons, for example with `holm`.
     """
     if p < LEVEL:
         return "better" if value > 0 else "worse"
@@ -135,7 +135,7 @@ def variance_components(values: ArrayLike) -> dict[str, float]:
     """
     table = real_array("values", values, ndim=3)
     if min(table.shape) < 2:
-        raise ValueError(f"values must be of 2 datasets, seeds, checkpoints, got {table.shape}")
+        raise ValueError(f"values must have 2 or more along each axis, got {table.shape}")
     checkpoint = table.var(axis=2, ddof=1).mean()
     seeds = table.mean(2).var(axis=1, ddof=1).mean()
     datasets = table.mean((1, 2)).var(ddof=1)

@@ -42,7 +42,7 @@ def pretrain(
     whose policy is evaluated at the end: see `results.online`.
 
     Args:
-        configs: one config, or several that differ only in objective, alpha, q, task and seed.
+        configs: one, or several that differ only in objective, alpha, q, renyi_form, task and seed.
         runs_dir: folder of the datasets, `datasets/<domain>/<name>/`; relative to the project.
         checkpoint_minutes: time between checkpoints; a killed run restarts from the last one.
         progress: whether to show a progress bar.
@@ -122,8 +122,8 @@ def random_like(
 ) -> list[datasets.Dataset]:
     """Collect and return datasets of random actions, one per seed and of the given ones' size.
 
-    Sizes are the cards' `num_steps`, of which an unfinished episode may be missing. Raise
-    ValueError for unequal sizes, also if a random dataset of another size exists already.
+    Sizes are the cards' `num_steps`, which may count an unfinished episode that is not on disk.
+    Raise ValueError for unequal sizes, also if a random dataset of another size exists already.
     """
     cards = [datasets.read_card(d.folder) or datasets.write_card(d.folder) for d in data]
     foreign = PretrainConfig.at_scale(scale, domain=data[0].domain)
@@ -142,8 +142,8 @@ def pretrain_groups(
 ) -> list[Path]:
     """Call `pretrain` for groups of members in parallel processes; return all folders.
 
-    Only of one group, steps are counted as they are done. Groups must be the same when a run is
-    continued.
+    A progress bar of steps is shown for a single group only. To continue a run, give the same
+    groups.
     """
     collect = partial(pretrain, runs_dir=runs_dir, progress=len(groups) == 1)
     parts = _side_by_side(collect, groups, runs_dir, "collecting")

@@ -42,7 +42,7 @@ def real_array(
 
 
 def floats(name: str, x: object) -> NDArray[Any]:
-    """Return x as an array of its floating-point type, or of float64 for integers."""
+    """Return x as an array of its floating-point type; tensors and integers become float64."""
     if is_tensor(x):
         x = x.detach().cpu()
         x = (x if x.is_complex() else x.double()).numpy()

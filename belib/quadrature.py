@@ -96,7 +96,7 @@ def _integral(log_f: Callable, box: Array, term: Callable, level: float) -> tupl
 def _along_rays(
     log_f: Callable, box: Array, directions: Array, term: Callable, level: float
 ) -> NDArray:
-    """Return integrals of term(log f) r^(d - 1) dr along m rays (m, d); imaginary parts are errors."""
+    """Return integrals of term(log f) r^(d - 1) dr along rays (m, d), errors as imaginary parts."""
     m, d = directions.shape
     reach = np.fmax(*(box[:, None] / directions)).min(1)
 

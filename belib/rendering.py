@@ -51,7 +51,7 @@ def _libraries() -> list[str]:
 def gif(frames: np.ndarray, *, fps: float = 20, limit: int = 750_000) -> bytes:
     """Return frames (T, height, width, 3) uint8 as a looped GIF with one palette of 64 colours.
 
-    Of a clip above `limit` bytes every other frame is dropped; by default it has 1 MB as text.
+    A clip above `limit` bytes loses every other frame. The default makes 1 MB of base64 text.
     """
     palette = Image.fromarray(np.concatenate(frames[:: len(frames) // 8 + 1])).quantize(64)
     same = {"palette": palette, "dither": Image.Dither.NONE}

@@ -90,7 +90,7 @@ def test_climbing_ends_at_the_uniform_pmf_only_for_small_alpha(tabs):
     game.n_outcomes.value, game.alpha.value = 6, 0.5
     game.climb_button.click()
     np.testing.assert_allclose(game.pmf, 1 / 6, atol=1e-3)
-    assert game.said.value == "Behavioral entropy 1.792 nats, of 1.792 if uniform"
+    assert game.said.value == "Behavioral entropy 1.792 nats, uniform pmf: 1.792"
     game.alpha.value = 5.0
     game.climb()
     assert game.pmf.min() < 1e-3

@@ -32,8 +32,8 @@ HERE = Path(__file__).resolve().parent
 def plan(jobs: Sequence[Job], runs_dir: Path) -> pd.DataFrame:
     """Return one row per job: whether it is finished, what it needs, and its remaining cost.
 
-    A notebook takes a quarter of a minute for each job before it (measured: 1, 4 and 20 minutes
-    after 8, 41 and 72 jobs), and is executed again after any of them.
+    A notebook is assumed to take a quarter of a minute for each job before it (about 1 and 4 after
+    8 and 41 jobs were measured, 20 after 72 estimated), and is executed again after any of them.
     """
     sizes = {(c.domain, c.dataset): c.num_steps for job in jobs for c in job.configs}
     rows, finished = [], set()

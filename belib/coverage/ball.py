@@ -26,7 +26,7 @@ _JOINING = 512  # most points that a visit of all points adds
 class Ball(NamedTuple):
     """A ball around points (n, d), and a proof that it is the smallest.
 
-    From any center but weights @ points[support] one of these points is farther.
+    From any center other than this one, some point of the support is farther than `radius`.
     """
 
     center: Array  # (d,)
@@ -42,7 +42,7 @@ def smallest_ball(points: ArrayLike, *, start: ArrayLike | None = None) -> Ball:
         points: n >= 1, d >= 1; duplicates, and points on one sphere or plane, are fine.
         start: rows to begin with, such as the support of the ball of some of the points.
 
-    Raise ValueError for points that are not finite, IndexError for a start without such rows.
+    Raise ValueError for points that are not finite, IndexError if `start` has a row out of range.
 
     >>> ball = smallest_ball([[0, 0], [4, 0], [2, 1], [1, -1]])
     >>> ball.radius, ball.center, ball.support
@@ -89,7 +89,7 @@ def _enclose(x: Array, seen: Rows, support: Rows, weights: Array) -> tuple[Rows,
         if squares[farthest] <= limit or seen[farthest] in support:
             return support, weights
         support, weights = _enter(x, support, weights, int(seen[farthest]))
-    raise ArithmeticError(f"no smallest ball of {len(x)} points: rounding errors go in circles")
+    raise ArithmeticError(f"found no smallest ball of {len(x)} points, because of rounding errors")
 
 
 def _enter(x: Array, support: Rows, weights: Array, row: int) -> tuple[Rows, Array]:
@@ -125,7 +125,7 @@ def _projection(plane: Array, point: Array) -> tuple[Array, float]:
     q, r = qr((plane[1:] - plane[0]).T, mode="economic")
     along = q.T @ apart
     across = apart - q @ along
-    across -= q @ (q.T @ across)  # a second time, to be orthogonal to rounding
+    across -= q @ (q.T @ across)  # a second time, to be orthogonal up to rounding
     others = solve_triangular(r, along)
     height = float(across @ across)
     flat = height <= _FLAT**2 * (apart @ apart)

@@ -46,7 +46,7 @@ def draw_states(
 ) -> States:
     """Draw `size` states of each dataset, uniformly over its steps, without replacement.
 
-    A dataset's draw depends on its name and the seed only. The first state of an episode is never
+    A dataset's draw does not depend on other datasets. The first state of an episode is never
     drawn: no action led to it. Rewards of `tasks`, recorded or relabelled, are added to the rows.
 
     Raise ValueError if a dataset has fewer steps, or two share a name or differ in domain.

@@ -27,9 +27,9 @@ _TORSO = {
 
 
 def curves(metrics: pd.DataFrame, domain: str) -> np.ndarray:
-    """Plot the rows (episodes) of a dataset's `metrics.csv`: reward, its scale, task returns.
+    """Plot the rows (episodes) of `metrics.csv`: reward, scale of its input, task returns.
 
-    Random actions have no intrinsic reward, and an empty panel says so. Return three Axes.
+    A panel without its metric says so (random actions lack two). Return three Axes.
     """
     _, axes = plt.subplots(1, 3, figsize=(16, 4.5))
     for ax, name in zip(axes, ("intrinsic_reward", "representation_scale"), strict=False):
@@ -87,7 +87,7 @@ def _over_steps(axes: np.ndarray) -> None:
 def state_histograms(dataset: Dataset, reference: Dataset) -> np.ndarray:
     """Plot the six observations in which a dataset and a reference, black, differ most.
 
-    Titles give the Kolmogorov-Smirnov distances of every tenth state.
+    Titles give the Kolmogorov-Smirnov distance between their samples of every tenth state.
     """
     pair = [[e["observation"][1::10] for e in data.episodes()] for data in (dataset, reference)]
     ours, theirs = map(np.concatenate, pair)

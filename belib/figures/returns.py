@@ -141,7 +141,7 @@ def parameter_curves(table: pd.DataFrame, means: pd.DataFrame | None = None) -> 
 def comparisons(table: pd.DataFrame) -> np.ndarray:
     """Plot differences of arms, `study.compared`, in standard deviations of datasets.
 
-    Return Axes, one per task. In the grey band, up to `MARGIN`, arms are equivalent. Every
+    Return Axes, one per task. The grey band reaches to `MARGIN`, the margin of equivalence. Every
     interval has its verdict: `better` and `worse` are orange, `equivalent` is blue.
     """
     pairs, tasks = list(table["pair"].unique())[::-1], table["task"].unique()
@@ -195,7 +195,7 @@ def improvement(matrix: pd.DataFrame) -> Axes:
     _, ax = plt.subplots(figsize=(size + 1.5, size))
     numbers = {"vmin": 0, "vmax": 1, "center": 0.5, "cmap": "PRGn", "annot": True, "fmt": ".2f"}
     sns.heatmap(matrix, ax=ax, square=True, cbar_kws={"label": "P(row above column)"}, **numbers)
-    ax.set(ylabel="this", xlabel="over this")
+    ax.set(ylabel="a run on this", xlabel="returns more than a run on this")
     ax.set_xticklabels(ax.get_xticklabels(), **_TURNED)
     return ax
 

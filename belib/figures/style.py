@@ -16,10 +16,10 @@ class Look(NamedTuple):
     """How an objective looks; the marker is for printing in grey and for colour-blind readers."""
 
     label: str
-    color: str  # with a parameter a colour map, darker with the parameter
+    color: str  # a colour, or with a parameter a colour map, darker for larger values
     marker: str
     symbol: str = ""  # of the parameter
-    grid: tuple[float, ...] = ()  # the paper's parameters, whose ranks are the shades
+    grid: tuple[float, ...] = ()  # the paper's values of the parameter; shades are equally spaced
 
 
 # All objectives, in the order of legends. An objective without an entry is grey, and last.

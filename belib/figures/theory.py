@@ -42,7 +42,7 @@ def bernoulli_entropies(alphas: Sequence[float], qs: Sequence[float]) -> np.ndar
 
 
 def uniform_on_part(table: pd.DataFrame) -> Axes:
-    """Plot the entropy of the uniform pmf on m (rows) of M outcomes over log M, for all alphas."""
+    """Plot H / log M of the uniform pmf on m of M outcomes (rows: m) over m / M, for all alphas."""
     _, ax = plt.subplots(figsize=(9, 5))
     m, most = table.index, table.index.max()
     curves(ax, m / most, "behavioral", table.columns, lambda alpha: table[alpha] / np.log(most))

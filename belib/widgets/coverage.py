@@ -44,7 +44,7 @@ class CoverageMap(ui.VBox):
         inside = points["x"].between(*self.x.value) & points["y"].between(*self.y.value)
         groups = inside.groupby([points["dataset"], points["episode"]])
         table = groups.agg(inside="sum", share="mean").query("inside > 0").reset_index()
-        title = f"<p>{inside.sum()} states of {len(table)} episodes inside; most have</p>"
+        title = f"<p>{inside.sum()} states of {len(table)} episodes inside. Most are in:</p>"
         table = table.sort_values("inside", ascending=False, kind="stable").head(12)
         table = table.to_html(index=False, border=0, float_format="{:.0%}".format)
         self.episodes.value = title + table

@@ -86,7 +86,7 @@ class EntropyGame(ui.VBox):
         self.image.value = self._view.update(pmf, self.alpha.value)
         entropy, log_m = behavioral_entropy(pmf, alpha=self.alpha.value), math.log(len(pmf))
         more = entropy > log_m + 1e-6
-        compared = "<b>more than the uniform pmf's {:.3f}</b>" if more else "of {:.3f} if uniform"
+        compared = "<b>more than the uniform pmf's {:.3f}</b>" if more else "uniform pmf: {:.3f}"
         self.said.value = f"Behavioral entropy {entropy:.3f} nats, {compared.format(log_m)}"
 
     def climb(self, _: object = None) -> None:

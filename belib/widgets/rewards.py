@@ -29,7 +29,7 @@ _P, _X, _R = np.geomspace(1e-6, 1, 200), np.linspace(-4, 4, 201), np.geomspace(1
 
 
 class LiveFigure:
-    """A figure whose `moving` artists are drawn, in this order, over the rest, drawn once.
+    """A figure that draws only its `moving` artists again, in this order; the rest is drawn once.
 
     A whole redraw takes too long to follow a slider, nearly all of it for the axes.
     """

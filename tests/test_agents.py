@@ -168,5 +168,5 @@ def test_objectives_stand_side_by_side_once_and_random_actions_last():
     fields = {"task": "walker_run", "seed": 2}
     configs = side_by_side("smoke", "rnd", ["task", "rnd", "random"], **fields)
     assert [c.dataset for c in configs] == ["rnd-s2", "task-walker_run-s2", "random-s2"]
-    with pytest.raises(ValueError, match="alone, got 'walker_run'"):
+    with pytest.raises(ValueError, match="if, and only if, objective is task: 'walker_run'"):
         side_by_side("smoke", "rnd", [], **fields)

@@ -65,7 +65,7 @@ def _cost(configs: Sequence[Any], dataset_steps: int) -> Cost:
         play, *learner = _timed(alike, few, torch.get_num_threads())
     update, act, parameters = (value * (members / few) ** 0.95 for value in learner)
     sizes = envs.domain_sizes(config.domain)
-    row = (4 * (sizes["observation"] + sizes["action"] + 2) + 8) * bool(parameters)  # of replay
+    row = 4 * (sizes["observation"] + sizes["action"] + 2) + 8
     activations = 48 * members * config.batch_size * config.hidden_dim  # 12 layers
     if offline:
         activations *= 3 * config.num_action_samples if config.algorithm == "cql" else 1
@@ -76,8 +76,8 @@ def _cost(configs: Sequence[Any], dataset_steps: int) -> Cost:
         environments, rows = members, members * min(config.replay_capacity, steps)
         acts = max(0, steps - config.random_steps)
         seconds = acts * (act + update / config.update_every) + steps * members * play
-    # parameters with their gradients and two moments, 4 bytes each
-    memory = _PROCESS + 16 * parameters + activations + environments * _ENVIRONMENT + rows * row
+    learning = activations + rows * row + 16 * parameters  # with gradients and two moments
+    memory = _PROCESS + environments * _ENVIRONMENT + learning * bool(parameters)
     return Cost(seconds / 60, memory / 1e9)
 
 

@@ -187,12 +187,8 @@ class Environment:
         """Return the simulation and the stream of initial states, as tensors and numbers."""
         adapted = isinstance(self._env, gymnasium_envs.Adapter)
         simulation = self._env.state() if adapted else torch.from_numpy(self._state(_FULL_STATE))
-        return {
-            "simulation": simulation,
-            "steps": int(self._env._step_count),
-            "before_reset": self._before_reset,
-            "random": self._random_state(),
-        }
+        episode = {"steps": int(self._env._step_count), "before_reset": self._before_reset}
+        return episode | {"simulation": simulation, "random": self._random_state()}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from `state()`: the next steps are the same to the bit.
@@ -257,10 +253,8 @@ def _load(task: str, seed: int, *, flat: bool = True) -> Any:
     return DOMAINS[domain][name](random=random, environment_kwargs={"flat_observation": flat})
 
 
-@functools.cache
-def _model_and_reward(task: str) -> Any:
-    """Return an environment of the task that is never stepped."""
-    return _load(task, 0)
+# environments by task that are never stepped, for their models and rewards
+_model_and_reward = functools.cache(functools.partial(_load, seed=0))
 
 
 def _signature(task: str) -> tuple:

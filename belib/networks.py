@@ -32,7 +32,8 @@ class Linear(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (M, B, in) to (M, B, out)."""
-        return torch.baddbmm(self.bias, x, self.weight)
+        product = torch.bmm(x, self.weight)
+        return product.add_(self.bias.to(product.dtype))  # on CPUs faster than `baddbmm`
 
 
 class Trunk(nn.Module):
@@ -47,22 +48,27 @@ class Trunk(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Map (M, B, in) to (M, B, out), in (-1, 1)."""
         h = functional.layer_norm(self.linear(x), self.scale.shape[-1:])
-        shift, scale = (-2 * each for each in (self.shift, self.scale))
-        return cast(Tensor, _Tanh.apply(torch.addcmul(shift.to(h.dtype), h, scale.to(h.dtype))))
+        return cast(Tensor, _Tanh.apply(h, self.scale, self.shift))
 
 
 class _Tanh(torch.autograd.Function):
-    """Map -2 x to tanh(x) = 1 - 2 sigmoid(-2 x), within 2e-7; twice as fast as torch's on CPUs."""
+    """tanh(scale h + shift) as 1 - 2 sigmoid(-2 x), within 2e-7, which CPUs compute faster."""
+
+    ONE = torch.ones(())
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
-        y = torch.rsub(x.float().sigmoid(), 1, alpha=2).to(x.dtype)
-        ctx.save_for_backward(y)
+    def forward(ctx: Any, h: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
+        y = torch.addcmul(-2 * shift, h, -2 * scale).sigmoid_()  # in float32, or float64
+        y = torch.sub(_Tanh.ONE, y, alpha=2, out=y).to(h.dtype)
+        ctx.save_for_backward(h, scale, y)
         return y
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
-        return torch.ops.aten.tanh_backward(gradients[0], *ctx.saved_tensors).mul_(-0.5)
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, ...]:
+        h, scale, y = ctx.saved_tensors
+        g = torch.ops.aten.tanh_backward(gradients[0], y)
+        of_scale, of_shift = (part.sum(1, keepdim=True) for part in (g * h, g))
+        return g.mul_(scale.to(g.dtype)), of_scale, of_shift
 
 
 def mlp(streams: Streams, *dims: int, copies: int = 1) -> nn.Sequential:
@@ -123,13 +129,10 @@ class TwinCritic(nn.Module):
 class RunningRMS(nn.Module):
     """The root mean square of all numbers so far, for every member."""
 
-    mean_square: Tensor
-    count: Tensor
-
     def __init__(self, members: int):
         super().__init__()
-        self.register_buffer("mean_square", torch.zeros(members, 1))
-        self.register_buffer("count", torch.zeros(()))
+        self.mean_square = nn.Buffer(torch.zeros(members, 1))
+        self.count = nn.Buffer(torch.zeros(()))
 
     def forward(self, x: Tensor) -> Tensor:
         """Include the numbers (M, B); return them divided by the new root mean square."""
@@ -146,15 +149,11 @@ class RunningMoments(nn.Module):
     positive after a batch of equal numbers.
     """
 
-    mean: Tensor
-    variance: Tensor
-    count: Tensor
-
     def __init__(self, members: int, features: int):
         super().__init__()
-        self.register_buffer("mean", torch.zeros(members, 1, features))
-        self.register_buffer("variance", torch.ones(members, 1, features))
-        self.register_buffer("count", torch.tensor(1e-4, dtype=torch.float64))
+        self.mean = nn.Buffer(torch.zeros(members, 1, features))
+        self.variance = nn.Buffer(torch.ones(members, 1, features))
+        self.count = nn.Buffer(torch.tensor(1e-4, dtype=torch.float64))
 
     @torch.no_grad()
     def count_in(self, x: Tensor) -> None:
@@ -167,9 +166,7 @@ class RunningMoments(nn.Module):
         self.variance.lerp_(variance, share).add_(share * (1 - share) * difference.square())
 
 
-_ADAM: dict[str, Any] = {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8}
-_ADAM |= {"weight_decay": 0.0, "amsgrad": False, "maximize": False}
-
+_ADAM = dict(beta1=0.9, beta2=0.999, eps=1e-8, weight_decay=0.0, amsgrad=False, maximize=False)
 # torch has no public name for this function.
 _fused_adam = torch._fused_adam_  # pyright: ignore[reportPrivateImportUsage]
 

@@ -13,18 +13,20 @@ from belib.networks import Actor, Adam, Linear, RunningMoments, RunningRMS, Trun
 from belib.streams import Streams
 
 
-def test_a_member_is_an_ordinary_layer_with_orthogonal_weights_of_its_seed():
+def test_a_member_is_ordinary_layers_with_orthogonal_weights_of_its_seed():
     layer, x = Linear(Streams([0, 1], "test"), 8, 8, copies=2), torch.randn(4, 7, 8)
     for row, (weight, bias) in enumerate(zip(layer.weight, layer.bias, strict=True)):
         torch.testing.assert_close(layer(x)[row], functional.linear(x[row], weight.T, bias[0]))
         torch.testing.assert_close(weight @ weight.T, torch.eye(8), atol=1e-5, rtol=0)
     assert len({float(w.sum()) for w in layer.weight.detach()}) == 4
     assert torch.equal(Linear(Streams([1], "test"), 8, 8, copies=2).weight, layer.weight[1::2])
-    trunk = Trunk(Streams([0], "test"), 8, 6)
-    outputs = trunk(x[:1]), functional.layer_norm(trunk.linear(x[:1]), (6,)).tanh()
+    trunk, x = Trunk(Streams([0, 1], "test"), 8, 6).double(), torch.randn(2, 7, 8).double()
+    for part in (inputs := [x.requires_grad_(), *trunk.parameters()]):
+        part.data += 0.3 * torch.randn_like(part)
+    normal = functional.layer_norm(trunk.linear(x), (6,))
+    outputs = trunk(x), (trunk.scale * normal + trunk.shift).tanh()
     torch.testing.assert_close(*outputs)
-    weights = [*trunk.linear.parameters()]
-    torch.testing.assert_close(*(torch.autograd.grad(y.exp().sum(), weights) for y in outputs))
+    torch.testing.assert_close(*(torch.autograd.grad(y.exp().sum(), inputs) for y in outputs))
 
 
 @pytest.mark.parametrize("shared", [True, False])
@@ -104,8 +106,7 @@ def test_the_fastest_precision_is_measured_and_must_be_right(monkeypatch):
     assert machine.fastest_precision() in ("float32", "bfloat16")  # with the real clock
     cases = ((1.4, 1e-3, "bfloat16"), (1.2, 1e-3, "float32"), (2.0, 0.1, "float32"))
     for ratio, error, answer in cases:
-        times = {"float32": ratio, "bfloat16": 1.0}
-        monkeypatch.setattr(machine, "_seconds_of_a_product", times.get)
+        monkeypatch.setattr(machine, "_seconds_of_a_product", {"float32": ratio, "bfloat16": 1}.get)
         monkeypatch.setattr(machine, "_error_of_a_product", lambda error=error: error)
         assert machine.fastest_precision.__wrapped__() == answer
 
@@ -122,8 +123,7 @@ def test_a_cleared_member_is_zero_and_the_others_are_as_before():
 
 def test_smoothing_noise_is_drawn_for_each_row_clipped_and_differentiable():
     made, obs = learner("td3", stddev=0.2, stddev_clip=0.3), torch.ones(1, 4096, OBS)
-    mean = made.actor(obs)
-    noisy = made.smoothed(mean)
+    noisy = made.smoothed(mean := made.actor(obs))
     noise = (noisy - mean).detach()
     assert noise.abs().max() <= 0.3 + 1e-6
     clipped = (0.2 * torch.randn(100_000)).clamp(-0.3, 0.3).std()

@@ -159,7 +159,7 @@ def _nearest(points: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """Return ascending distances (M, n, k) from points (M, n, d) to others, and their indices."""
     squared, lower, scale = _squared_distances(points)
     # candidates: the smallest lower bounds of squared distances
-    bound, index = lower.topk(min(2 * k, len(lower[0]) - 1), largest=False)
+    bound, index = lower.topk(min(k + 4, len(lower[0]) - 1), largest=False)
     squared, scale = squared.gather(-1, index), scale.gather(-1, index)
     # k candidates are within `reach`, an upper bound; other points are beyond the last lower bound
     reach = (2 * squared - bound).sort(-1).values[..., k - 1 : k]

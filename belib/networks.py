@@ -118,7 +118,7 @@ class TwinCritic(nn.Module):
     def forward(self, obs: Tensor, action: Tensor) -> Tensor:
         x = torch.cat([obs, action], -1)
         # a trunk for both critics, or two trunks
-        h = self.trunk(x).repeat(2, 1, 1) if self.shared else self.trunk(x.repeat(2, 1, 1))
+        h = torch.cat([self.trunk(x)] * 2) if self.shared else self.trunk(torch.cat([x] * 2))
         return self.head(h).float().view(2, *x.shape[:-1])
 
     def of_several(self, obs: Tensor, actions: Tensor) -> Tensor:

@@ -106,8 +106,7 @@ class ActorCritic(nn.Module):
 
     def descend(self, name: str, loss: Tensor, metrics: Metrics) -> Metrics:
         """Take one Adam step of the named network alone; return detached metrics."""
-        parameters = getattr(self, name).parameters()
-        cast(Adam, self.optimizers[name]).descend(parameters, loss.sum())
+        cast(Adam, self.optimizers[name]).descend(loss.sum())
         return {key: value.detach() for key, value in metrics.items()}
 
     @torch.no_grad()

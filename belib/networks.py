@@ -166,7 +166,8 @@ class RunningMoments(nn.Module):
         self.variance.lerp_(variance, share).add_(share * (1 - share) * difference.square())
 
 
-_ADAM = dict(beta1=0.9, beta2=0.999, eps=1e-8, weight_decay=0.0, amsgrad=False, maximize=False)
+_ADAM: dict[str, Any] = {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8}
+_ADAM |= {"weight_decay": 0.0, "amsgrad": False, "maximize": False}
 # torch has no public name for this function.
 _fused_adam = torch._fused_adam_  # pyright: ignore[reportPrivateImportUsage]
 
@@ -182,18 +183,19 @@ class Adam(nn.Module):
     def __init__(self, parameters: Iterable[nn.Parameter], learning_rate: float):
         super().__init__()
         self.learning_rate = learning_rate
+        self.weights: list[Tensor] = list(parameters)
         self.register_buffer("steps", torch.zeros(()))
-        for index, parameter in enumerate(parameters):
+        for index, parameter in enumerate(self.weights):
             self.register_buffer(f"mean_{index}", torch.zeros_like(parameter))
             self.register_buffer(f"square_{index}", torch.zeros_like(parameter))
 
     @torch.no_grad()
-    def descend(self, parameters: Iterable[nn.Parameter], loss: Tensor) -> None:
-        """Take a step down the gradient of a scalar loss with respect to `parameters`.
+    def descend(self, loss: Tensor) -> None:
+        """Take a step down the gradient of a scalar loss with respect to the parameters alone.
 
         The step count is on the parameters' device, so that reading it never synchronises.
         """
-        weights: list[Tensor] = list(parameters)
+        weights = self.weights
         with torch.enable_grad():
             gradients = torch.autograd.grad(loss, weights)
         steps, *moments = self.buffers()

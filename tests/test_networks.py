@@ -48,7 +48,7 @@ def test_adam_is_torchs():
     ours, theirs = ([torch.nn.Parameter(x.clone()) for x in start] for _ in range(2))
     one, two = Adam(ours, 0.01), torch.optim.Adam(theirs, lr=0.01)
     for _ in range(20):
-        one.descend(ours, sum((x**4).sum() for x in ours))
+        one.descend(sum((x**4).sum() for x in ours))
         two.zero_grad()
         sum((x**4).sum() for x in theirs).backward()
         two.step()

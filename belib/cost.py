@@ -1,7 +1,7 @@
 """Estimate minutes and memory of a run before it starts.
 
 A few real updates and steps of the environment are timed on this machine. The time of an update
-grows with the number of members as M^0.95 (results/bench_scaling.csv).
+grows with the number of members as M^0.84 to M^0.95 (results/bench*.csv); 0.95 is assumed.
 """
 
 import functools

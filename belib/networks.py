@@ -58,7 +58,7 @@ class _Tanh(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, h: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
-        y = torch.addcmul(-2 * shift, h, -2 * scale).sigmoid_()  # in float32, or float64
+        y = torch.addcmul(-2 * shift, h, -2 * scale).sigmoid_()  # never in bfloat16
         y = torch.sub(_Tanh.ONE, y, alpha=2, out=y).to(h.dtype)
         ctx.save_for_backward(h, scale, y)
         return y

@@ -35,8 +35,8 @@ class Adapter:
         if not (all(isinstance(box, gym.spaces.Box) for box in boxes) and action.is_bounded()):
             rule = "must have Box observations, or a Dict of them, and bounded Box actions"
             raise ValueError(f"{domain} {rule}, got {space} and {action}")
-        scaled = gym.wrappers.RescaleAction(made, np.float32(-1), np.float32(1))
-        env = gym.wrappers.FlattenObservation(scaled)
+        env = gym.wrappers.RescaleAction(made, np.float32(-1), np.float32(1))
+        env = gym.wrappers.FlattenObservation(env)
         self._env = env if made.spec.max_episode_steps else gym.wrappers.TimeLimit(env, 1000)
         self.observation_spec = lambda: {"observations": env.observation_space}
         self.action_spec = lambda: Record(shape=(action.low.size,), minimum=-1.0, maximum=1.0)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # torch takes seconds to import, and arrays do not need it
     from torch import Tensor
 
 TREE_DIMENSIONS = 8  # the tree is faster up to here: benchmarks/estimators.py
+_SPARE = 4  # candidates beyond the k nearest, so that rounding rarely leaves them undecided
 _RESOLVED = 1e-150  # squares of smaller distances underflow float64
 
 Points = TypeVar("Points", NDArray, "Tensor")
@@ -86,7 +87,7 @@ def _search_brute(points: NDArray, k: int) -> tuple[NDArray, NDArray]:
     """Return (n, k) Euclidean distances (from differences) and indices (candidates by products)."""
     from sklearn.neighbors import NearestNeighbors
 
-    (n, d), count = points.shape, min(len(points), k + 4)
+    (n, d), count = points.shape, min(len(points), k + _SPARE)
     centred = points - points.mean(0)
     search = NearestNeighbors(n_neighbors=count, algorithm="brute").fit(centred)
     approximate, index = search.kneighbors(centred)
@@ -159,7 +160,7 @@ def _nearest(points: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """Return ascending distances (M, n, k) from points (M, n, d) to others, and their indices."""
     squared, lower, scale = _squared_distances(points)
     # candidates: the smallest lower bounds of squared distances
-    bound, index = lower.topk(min(k + 4, len(lower[0]) - 1), largest=False)
+    bound, index = lower.topk(min(k + _SPARE, len(lower[0]) - 1), largest=False)
     squared, scale = squared.gather(-1, index), scale.gather(-1, index)
     # k candidates are within `reach`, an upper bound; other points are beyond the last lower bound
     reach = (2 * squared - bound).sort(-1).values[..., k - 1 : k]

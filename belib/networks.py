@@ -175,9 +175,8 @@ _fused_adam = torch._fused_adam_  # pyright: ignore[reportPrivateImportUsage]
 class Adam(nn.Module):
     """Adam (Kingma and Ba 2015, default betas and epsilon) of all parameters in one fused call.
 
-    Adam is elementwise, so members do not interact. `torch.optim.Adam` computes the same and is
-    slower on small networks. Moments and the number of steps are buffers, which checkpoints hold
-    and `to` moves.
+    Members do not interact. `torch.optim.Adam` computes the same, and is slower on small networks.
+    Moments and the number of steps are buffers, which checkpoints hold and `to` moves.
     """
 
     def __init__(self, parameters: Iterable[nn.Parameter], learning_rate: float):

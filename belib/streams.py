@@ -31,14 +31,12 @@ class Streams(nn.Module):
     differ between CPUs and GPUs.
     """
 
-    _place: Tensor
-
     def __init__(self, seeds: Sequence[int], purpose: str):
         super().__init__()
         self.generators = [torch.Generator().manual_seed(derive_seed(s, purpose)) for s in seeds]
         self._tape: list[tuple[Distribution, Tensor]] = []
         self._position: int | None = None  # on the tape; None outside of `taped`
-        self.register_buffer("_place", torch.empty(0), persistent=False)
+        self._place = nn.Buffer(torch.empty(0), persistent=False)
 
     def __len__(self) -> int:
         return len(self.generators)

@@ -37,7 +37,7 @@ SEEN = {"__init__", "coverage", "figures", "widgets", "study", "cost", "gather",
 SEEN |= {"arrays", "fast_rewards"}
 WINGS = {"the method": set(FLOOR) - RUN - SEEN, "a run": RUN, "what is seen": SEEN}
 # Lines of *.py with docstrings and blanks: what is added is won elsewhere.
-BUDGETS = {"the method": 2_692, "a run": 3_005, "what is seen": 2_842}
+BUDGETS = {"the method": 2_692, "a run": 3_003, "what is seen": 2_842}
 BUDGETS |= {"workflow": 335, "benchmarks": 900, "tests": 7_219}
 
 

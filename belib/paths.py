@@ -1,12 +1,9 @@
-"""The project's folders, atomic writes, file locks, the git revision."""
+"""The project's folders, atomic writes, the git revision."""
 
-import fcntl
 import json
 import os
-import platform
 import subprocess
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -76,32 +73,6 @@ def read_json(path: Path, keys: Iterable[str] = ()) -> dict[str, Any]:
         rule = f"must hold a JSON object with {', '.join(keys) or 'names'}"
         raise ValueError(f"{path} {rule}, got {values!r:.80}")
     return values
-
-
-@contextmanager
-def locked(path: Path, *, wait: bool) -> Iterator[None]:
-    """Lock a file, which is created if needed and stays; it names the process that holds it.
-
-    The kernel releases the lock (flock) when its holder dies. Some network file systems do not
-    share locks between hosts: then holders on other hosts are not seen.
-
-    If the file is locked already, `wait` for its holder to end, or raise BlockingIOError with the
-    file's text.
-    """
-    with open(path, "a+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        except BlockingIOError as error:
-            file.seek(0)
-            error.strerror = file.read()
-            raise
-        file.truncate(0)
-        file.write(f"process {os.getpid()} on {platform.node()}")
-        file.flush()
-        try:
-            yield
-        finally:
-            file.truncate(0)
 
 
 def git_revision() -> str:

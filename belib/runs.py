@@ -3,6 +3,9 @@
 Every member of a lockstep run has a folder. The first one's holds the checkpoint of all.
 """
 
+import fcntl
+import os
+import platform
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -23,7 +26,6 @@ CHECKPOINT = "checkpoint.pt"
 FORMAT = 3
 """Version of the checkpoint format; it grows when earlier states cannot be continued."""
 CONFIG = "config.yaml"
-LOCK = ".lock"
 
 CHECKPOINT_SHARE = 0.02
 """The largest share of a run's time that is spent on checkpoints."""
@@ -191,23 +193,31 @@ def checkpoint_in(folder: Path) -> dict[str, Any] | None:
 
 @contextmanager
 def locked(folders: Sequence[Path], *, wait: bool = False) -> Iterator[None]:
-    """Lock the folders of a run, which are created if needed, against other processes.
+    """Lock folders, which are created if needed, against other runs, also of this process.
 
-    A lock ends with its process (see `paths.locked`). If another run, of this process or another,
-    holds one of them, wait until it ends (`wait=True`), or raise BlockingIOError.
+    A file `.lock` in each names the process that holds it, and stays. The kernel releases the lock
+    (flock) when its holder dies. Some network file systems do not share locks between hosts: then
+    holders on other hosts are not seen.
+
+    If a folder is locked already, `wait` for its holder to end, or raise BlockingIOError.
     """
     with ExitStack() as stack:
         for folder in sorted(set(folders)):
-            file = paths.make_folder(folder) / LOCK
+            file = stack.enter_context(open(paths.make_folder(folder) / ".lock", "a+"))
             try:
-                stack.enter_context(paths.locked(file, wait=False))
-            except BlockingIOError as error:
-                message = f"{folder} is in use by {error.strerror}:"
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                file.seek(0)
+                message = f"{folder} is in use by {file.read()}:"
                 if not wait:
                     advice = "wait for it, end it, or choose another runs_dir"
                     raise BlockingIOError(f"{message} {advice}") from None
                 print(f"{message} waiting for it", flush=True)
-                stack.enter_context(paths.locked(file, wait=True))
+                fcntl.flock(file, fcntl.LOCK_EX)
+            file.truncate(0)
+            file.write(f"process {os.getpid()} on {platform.node()}")
+            file.flush()
+            stack.callback(file.truncate, 0)
         yield
 
 

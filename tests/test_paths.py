@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pytest
 
-from belib import paths
+from belib import paths, runs
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_whoever_waits_for_a_lock_gets_it_next(tmp_path):
     lock, log = tmp_path / "lock", tmp_path / "log"
 
     def append(name):
-        with paths.locked(lock, wait=True):
+        with runs.locked([lock], wait=True):
             log.write_text((log.read_text() if log.exists() else "") + f"{name} in, ")
             time.sleep(0.02)
             log.write_text(log.read_text() + f"{name} out; ")

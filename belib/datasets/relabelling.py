@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from belib import envs, paths
+from belib import envs, paths, runs
 from belib.datasets.dataset import Dataset
 from belib.datasets.episodes import DatasetError, check, read_arrays, read_episode
 
@@ -68,8 +68,7 @@ def _relabelled(dataset: Dataset, tasks: Sequence[str]) -> Iterator[dict[str, np
     versions = f" dm_control {version('dm_control')} mujoco {version('mujoco')}"
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(OSError):  # a read-only folder gets no cache
-            cache.mkdir(exist_ok=True)
-            stack.enter_context(paths.locked(cache / ".lock", wait=True))
+            stack.enter_context(runs.locked([cache], wait=True))
         for file in dataset.files:
             rewards, key = {}, hashlib.sha256(file.read_bytes()).hexdigest() + versions
             with contextlib.suppress(DatasetError):  # a missing or damaged file is written again

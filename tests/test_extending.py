@@ -3,6 +3,7 @@
 from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from dm_control import mujoco
@@ -77,7 +78,8 @@ def test_a_domain_is_collected_relabelled_and_learnt(rail, small_pretrain, small
     again = np.concatenate(datasets.relabel(dataset, "rail_right"))
     assert (again == np.concatenate(datasets.task_rewards(dataset, ["rail_right"]))[:, 0]).all()
     configs = [small_offline(domain=rail, task=f"rail_{side}") for side in ("left", "right")]
-    table = training.train_groups([[config] for config in configs], runs_dir=tmp_path)
+    groups = [[config] for config in configs]
+    table = pd.concat(training.in_parallel(training.train_offline, groups, runs_dir=tmp_path))
     assert set(table["task"]) == {"rail_left", "rail_right"}
     assert len(training.evaluate_baselines(configs, runs_dir=tmp_path)) == 4
     assert envs.observation_names(rail) == ["position", "velocity"]
@@ -108,6 +110,6 @@ def test_an_objective_is_collected_for_learnt_and_named(
     assert datasets.read_card(folders[0])["parameter"] == 3.0
     task = {"domain": rail, "task": "rail_left"}
     groups = [[small_offline(dataset=folder.name, **task)] for folder in folders]
-    table = training.train_groups(groups, runs_dir=tmp_path)
+    table = pd.concat(training.in_parallel(training.train_offline, groups, runs_dir=tmp_path))
     assert set(table["objective"]) == {"power", "behavioral"}
     assert figures.style.objective_label(power, 3.0) == "power 3"

@@ -123,7 +123,7 @@ def test_a_domain_is_collected_relabelled_learnt_and_exported(
         with pytest.raises(datasets.DatasetError, match="has no physics states"):
             datasets.relabel(dataset, task)
     learner = small_offline(domain=config.domain, task=f"{sizes['domain']}_reward")
-    table = training.train_groups([[learner]], runs_dir=tmp_path)
+    (table,) = training.in_parallel(training.train_offline, [[learner]], runs_dir=tmp_path)
     assert set(table["task"]) == {task}
     assert np.isfinite(table["return"]).all()
     assert len(training.evaluate_baselines(learner, runs_dir=tmp_path)) == 2

@@ -9,7 +9,7 @@ import torch
 
 from belib import datasets, machine, paths, results, runs
 from belib.offline.td3 import TD3
-from belib.training import lockstep, pretrain, pretrain_groups, train_groups, train_offline
+from belib.training import in_parallel, lockstep, pretrain, train_offline
 from belib.training.learning import Learning
 
 
@@ -167,10 +167,11 @@ def test_the_fastest_precision_is_recorded_and_kept(small_offline, runs_dir, mon
 def test_groups_learn_side_by_side_as_one_after_the_other(small_offline, runs_dir, monkeypatch):
     monkeypatch.undo()  # of the length of episodes, which other processes do not have
     groups = [[small_offline(dataset="random-s0", task=f"walker_{t}")] for t in ("run", "walk")]
-    together = train_groups(groups, runs_dir=runs_dir)
+    together = in_parallel(train_offline, groups, runs_dir=runs_dir)
     (runs_dir / "offline").rename(runs_dir / "kept")
     apart = [train_offline(group, runs_dir=runs_dir, progress=False) for group in groups]
-    pd.testing.assert_frame_equal(together, pd.concat(apart, ignore_index=True))
+    for one, other in zip(together, apart, strict=True):
+        pd.testing.assert_frame_equal(one, other)
 
 
 @pytest.mark.slow
@@ -182,13 +183,14 @@ def test_groups_collect_side_by_side_as_one_after_the_other(small_pretrain, tmp_
     groups = lockstep(configs, 1)
     assert groups == [[config] for config in configs]
     assert lockstep(configs, 2) == lockstep(configs) == [configs[:2], configs[2:]]
-    together = pretrain_groups(groups, runs_dir=tmp_path / "together")
+    parts = in_parallel(pretrain, groups, runs_dir=tmp_path / "together")
+    together = [folder for part in parts for folder in part]
     apart = [pretrain(c, runs_dir=tmp_path / "apart", progress=False)[0] for c in configs]
     sums = [[datasets.read_card(f)["sha256"] for f in folders] for folders in (together, apart)]
     assert sums[0] == sums[1]
     groups[1] = [replace(configs[1], k=5)]
     with pytest.raises(ValueError, match="k: 3 there, 5 here"):
-        pretrain_groups(groups, runs_dir=tmp_path / "apart")
+        in_parallel(pretrain, groups, runs_dir=tmp_path / "apart")
 
 
 def test_evaluation_changes_nothing_in_training(small_offline, runs_dir):

@@ -137,42 +137,23 @@ def random_like(
     return random
 
 
-def pretrain_groups(
-    groups: Sequence[Sequence[PretrainConfig]], *, runs_dir: str | Path = "runs"
-) -> list[Path]:
-    """Call `pretrain` for groups of members in parallel processes; return all folders.
-
-    A progress bar of steps is shown for a single group only. To continue a run, give the same
-    groups.
-    """
-    collect = partial(pretrain, runs_dir=runs_dir, progress=len(groups) == 1)
-    parts = _side_by_side(collect, groups, runs_dir, "collecting")
-    return [folder for part in parts for folder in part]
-
-
-def train_groups(
-    groups: Sequence[Sequence[OfflineConfig]], *, runs_dir: str | Path = "runs"
-) -> pd.DataFrame:
-    """Call `train_offline` for groups of members in parallel processes; return all results.
-
-    Groups may differ in dataset, algorithm and sizes.
-    """
-    train = partial(train_offline, runs_dir=runs_dir, progress=False)
-    return pd.concat(_side_by_side(train, groups, runs_dir, "learning"), ignore_index=True)
-
-
-def _side_by_side(
-    run: Callable[[Any], Any], groups: Sequence[Any], runs_dir: str | Path, name: str
+def in_parallel(
+    stage: Callable[..., Any], groups: Sequence[Sequence[Any]], *, runs_dir: str | Path = "runs"
 ) -> list[Any]:
-    """Return the results of groups, one per core at a time; on a GPU one follows another."""
+    """Call `pretrain` or `train_offline` for groups of members; return a list of the results.
+
+    Groups run in processes, one per core; on a GPU, or with what only this process has registered,
+    one follows another. They may differ in dataset, algorithm and sizes. A progress bar of steps is
+    shown for a single group only. To continue a run, give the same groups.
+    """
     configs = [config for group in groups for config in group]
     check_tasks(configs)
     runs.check_folders([config.folder(runs_dir) for config in configs], configs)
-    # other processes do not have what this one registered
     alone = OBJECTIVES.maps[0] or envs.DOMAINS.maps[0] or machine.device().type == "cuda"
     processes = 1 if alone else min(len(groups), os.cpu_count() or 1)
     context = multiprocessing.get_context("spawn")
     threads = (max(1, torch.get_num_threads() // processes),)
+    run = partial(stage, runs_dir=runs_dir, progress=len(groups) == 1)
     with ProcessPoolExecutor(processes, context, torch.set_num_threads, threads) as pool:
         parts = pool.map(run, groups) if processes > 1 else map(run, groups)
-        return list(tqdm(parts, total=len(groups), desc=name, unit=" groups"))
+        return list(tqdm(parts, total=len(groups), desc=stage.__name__, unit=" groups"))

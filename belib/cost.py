@@ -43,7 +43,7 @@ class Cost(NamedTuple):
 def estimate(*calls: runs.Config | Sequence[runs.Config], dataset_steps: int = 500_000) -> Cost:
     """Return the cost of calls of `pretrain` or `train_offline`, mostly within a factor of 1.5.
 
-    Several calls run side by side, as in `training.in_parallel`, offline learning on `dataset_steps`
+    Several calls run side by side (`training.in_parallel`), offline learning on `dataset_steps`
     transitions. Raise ValueError for configs that cannot be members of one call.
     """
     groups = [group for configs in calls for group in lockstep(runs.members(configs))]

@@ -63,14 +63,14 @@ def write_text(path: Path, text: str) -> None:
     write_atomic(path, lambda file: file.write(text.encode()))
 
 
-def read_json(path: Path, keys: Iterable[str] = ()) -> dict[str, Any]:
+def read_json(path: Path, keys: Iterable[str]) -> dict[str, Any]:
     """Return the object in a JSON file; ValueError if it is none or lacks one of the `keys`."""
     try:
         values = json.loads(path.read_bytes())
     except ValueError as error:
         raise ValueError(f"{path} must hold JSON: {error}") from error
     if not isinstance(values, dict) or not values.keys() >= set(keys):
-        rule = f"must hold a JSON object with {', '.join(keys) or 'names'}"
+        rule = f"must hold a JSON object with {', '.join(keys)}"
         raise ValueError(f"{path} {rule}, got {values!r:.80}")
     return values
 

@@ -81,9 +81,8 @@ def _derive(
         kinds = {"buffer": files, "rewards": rewards if all(map(Path.exists, rewards)) else ()}
         for kind, originals in kinds.items():
             for index, file in enumerate(originals):
-                target = made / kind / episode_name(index, parse_name(file)[1])
-                target.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(file, target)
+                name = episode_name(index, parse_name(file)[1])
+                shutil.copyfile(file, paths.make_folder(made / kind) / name)
         config = sources[0].folder / "config.yaml"
         if made_by == "subsample" and config.exists():
             shutil.copyfile(config, made / config.name)

@@ -22,7 +22,7 @@ class Difference(NamedTuple):
     Attributes:
         p: Welch's two-sided t test of no difference.
         sd: root of the two arms' mean variance, the unit of effect sizes.
-        p_different: Schuirmann's (1987) test of a difference of `margin` sd or more, small for
+        p_different: Schuirmann's (1987) test of a difference of `MARGIN` sd or more, small for
             equivalent arms.
     """
 
@@ -34,9 +34,7 @@ class Difference(NamedTuple):
     p_different: float
 
 
-def compare(
-    one: ArrayLike, other: ArrayLike, *, margin: float = MARGIN, level: float = LEVEL
-) -> Difference:
+def compare(one: ArrayLike, other: ArrayLike, *, level: float = LEVEL) -> Difference:
     """Compare two arms of two or more datasets; the interval has the confidence 1 - `level`."""
     x, y = _arms(one, other)
     test = stats.ttest_ind(x, y, equal_var=False)
@@ -44,7 +42,7 @@ def compare(
     sd = float(np.sqrt((x.var(ddof=1) + y.var(ddof=1)) / 2))
     above, below = (
         stats.ttest_ind(x + shift * sd, y, equal_var=False, alternative=side).pvalue
-        for side, shift in (("greater", margin), ("less", -margin))
+        for side, shift in (("greater", MARGIN), ("less", -MARGIN))
     )
     numbers = (x.mean() - y.mean(), *interval, test.pvalue, sd, max(above, below))
     return Difference(*map(float, numbers))
@@ -110,20 +108,17 @@ def verdict(p: float, p_different: float, value: float) -> str:
     return "equivalent" if p_different < LEVEL else "undecided"
 
 
-def power(datasets: float, effect: float, *, level: float = LEVEL) -> float:
-    """Return the power of a two-sided t test of two arms for an effect in standard deviations."""
-    df, shift = 2 * datasets - 2, effect * np.sqrt(datasets / 2)
-    critical = stats.t.ppf(1 - level / 2, df)
-    return float(stats.ncf.sf(critical**2, 1, df, shift**2))  # t squared is F
+def detectable(datasets: float, *, level: float = LEVEL, power: float = 0.8) -> float:
+    """Return the effect, in standard deviations, that a two-sided t test of two arms finds.
 
-
-def detectable(datasets: float, *, level: float = LEVEL, chance: float = 0.8) -> float:
-    """Return the effect, in standard deviations, for which the test has a power of `chance`.
+    `power` is the probability to find it with so many datasets an arm.
 
     >>> round(detectable(40), 2), round(detectable(6), 1)
     (0.63, 1.8)
     """
-    short = lambda effect: power(datasets, effect, level=level) - chance  # noqa: E731
+    df = 2 * datasets - 2
+    critical = stats.t.ppf(1 - level / 2, df) ** 2  # t squared is F
+    short = lambda effect: stats.ncf.sf(critical, 1, df, effect**2 * datasets / 2) - power  # noqa: E731
     return float(optimize.brentq(short, 1e-6, 100.0))
 
 

@@ -13,7 +13,6 @@ is the result of the i-th action. Nothing here changes or deletes an episode. Fr
 `python -m belib.datasets --help`.
 """
 
-from belib.datasets.card import is_described as is_described
 from belib.datasets.card import origin as origin
 from belib.datasets.card import read_card as read_card
 from belib.datasets.card import task_returns as task_returns

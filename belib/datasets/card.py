@@ -41,12 +41,6 @@ def read_card(folder: Path) -> dict[str, Any] | None:
     return paths.read_json(file, keys) if file.exists() else None
 
 
-def is_described(dataset: Dataset) -> bool:
-    """Return whether the card covers all steps; it does not while a dataset grows."""
-    card = read_card(dataset.folder)
-    return card is not None and card["steps"] == dataset.steps
-
-
 def check_card(folder: Path) -> None:
     """Raise DatasetError if a card contradicts the files; floats are compared to 9 digits."""
     if card := read_card(folder):

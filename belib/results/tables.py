@@ -17,16 +17,14 @@ def checked(
     integers: Iterable[str] = (),
     numbers: Iterable[str] = (),
     others: Iterable[str] = (),
-    optional: Iterable[str] = (),
     empty: bool = False,
 ) -> pd.DataFrame:
     """Return a copy of a table with rows numbered from 0 and columns of the required types.
 
     Args:
         names, integers: columns of text, and of whole numbers, without missing values.
-        numbers: columns of real numbers, finite or missing.
+        numbers: columns of real numbers, finite or missing, which the table may lack.
         others: required columns of any type.
-        optional: columns that are checked as `numbers` if the table has them.
         empty: whether a table without rows is accepted.
 
     Categories become plain values. Raise ValueError that names the column, the rule, the value.
@@ -35,8 +33,8 @@ def checked(
         raise ValueError("table must have columns with different names")
     if table.empty and not empty:
         raise ValueError("table must have rows, got none")
-    names, integers, numbers = list(names), list(integers), list(numbers)
-    required = dict.fromkeys([*others, *names, *integers, *numbers])
+    names, integers = list(names), list(integers)
+    required = dict.fromkeys([*others, *names, *integers])
     if missing := [name for name in required if name not in table]:
         got = ", ".join(map(str, table.columns))
         raise ValueError(f"table must have the columns {', '.join(missing)}, got {got}")
@@ -47,7 +45,7 @@ def checked(
         if table[name].isna().any():
             raise ValueError(f"{name} must be given in every row")
         table[name] = table[name].astype(str)
-    for name in [*integers, *numbers, *(name for name in optional if name in table)]:
+    for name in [*integers, *(name for name in numbers if name in table)]:
         table[name] = _numbers(table[name], whole=name in integers)
     return table
 
@@ -81,26 +79,20 @@ def once(table: pd.DataFrame, keys: Sequence[str], values: Sequence[str]) -> pd.
 
 
 def read_csv(*files: Path, text: Iterable[str] = (), **rules: Any) -> pd.DataFrame:
-    """Return one table of the rows of CSV files (UTF-8); files with the same headings are together.
+    """Return one table of the rows of CSV files (UTF-8).
 
     Columns of `text` stay text even if they look like numbers; `rules` are arguments of `checked`.
     Raise ValueError that names the file, also if a row has more or fewer fields than headings,
     which pandas would shift or fill.
     """
-    parts: dict[str, list[str]] = {}  # pandas parses files with equal headings together
-    try:
-        for file in files:
-            content = file.read_text("utf-8-sig").strip("\n")
+    tables, types = [], dict.fromkeys(text, str)
+    for file in files:
+        try:
+            content = file.read_text("utf-8-sig")
             lines = [line for line in csv.reader(io.StringIO(content), strict=True) if line]
             if any(len(line) != len(lines[0]) for line in lines):
                 raise ValueError("every row must have as many fields as there are headings")
-            headings, _, rows = content.partition("\n")
-            parts.setdefault(headings, []).append(rows)
-        joined = (io.StringIO("\n".join([key, *rows])) for key, rows in parts.items())
-        types = dict.fromkeys(text, str)
-        tables = [checked(pd.read_csv(part, dtype=types), **rules) for part in joined]
-    except (ValueError, csv.Error) as error:
-        if len(files) == 1:
-            raise ValueError(f"{files[0]}: {error}") from error
-        tables = [read_csv(file, text=text, **rules) for file in files]  # names the file at fault
+            tables.append(checked(pd.read_csv(io.StringIO(content), dtype=types), **rules))
+        except (ValueError, csv.Error) as error:
+            raise ValueError(f"{file}: {error}") from error
     return pd.concat([table for table in tables if len(table)] or tables, ignore_index=True)

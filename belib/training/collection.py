@@ -1,6 +1,5 @@
 """Lockstep collection: environments, agent, replay memory, and the episodes written to disk."""
 
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -24,7 +23,7 @@ from belib.training.evaluation import Evaluator
 Arrays = dict[str, np.ndarray]
 
 
-def lockstep(configs: Sequence[runs.Config], most: int = sys.maxsize) -> list[list[Any]]:
+def lockstep(configs: Sequence[runs.Config], most: int | None = None) -> list[list[Any]]:
     """Group datasets by agent class and by whether they have a task; policies are one group.
 
     `most` is the largest number of members of a group.
@@ -34,7 +33,7 @@ def lockstep(configs: Sequence[runs.Config], most: int = sys.maxsize) -> list[li
         collects = isinstance(config, PretrainConfig)
         key = collects and (agent_of(config.objective), bool(config.task))
         groups.setdefault(key, []).append(config)
-    return [g[i : i + most] for g in groups.values() for i in range(0, len(g), most)]
+    return [g[i:][:most] for g in groups.values() for i in range(0, len(g), most or len(g))]
 
 
 class Collection(runs.Work):

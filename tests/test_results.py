@@ -5,7 +5,7 @@ import pytest
 from belib import results
 from belib.config import OfflineConfig, PretrainConfig
 from belib.results.__main__ import print_against_random
-from belib.statistics.comparisons import compare
+from belib.statistics import compare
 
 
 def table():

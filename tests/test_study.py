@@ -6,7 +6,7 @@ import pytest
 import synthetic
 
 from belib import study
-from belib.statistics.comparisons import compare, permutation_p
+from belib.statistics import compare, permutation_p
 from belib.study import NOT_RUN, UNDECIDED
 from belib.study.claims import CLAIMS, EXPLORING, PRIMARY, SECONDARY
 

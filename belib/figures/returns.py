@@ -16,7 +16,7 @@ from pandas.io.formats.style import Styler
 
 from belib.figures import style
 from belib.results import BASELINES, evaluations, scores
-from belib.statistics.comparisons import MARGIN
+from belib.statistics import MARGIN
 
 _DOTS = {"color": "white", "edgecolor": "black", "linewidth": 0.8, "s": 20, "zorder": 3}
 _TURNED = {"rotation": 60, "ha": "right", "rotation_mode": "anchor"}

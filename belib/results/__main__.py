@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from belib.results import collect, scores, summary
-from belib.statistics.comparisons import compare
+from belib.statistics import compare
 
 KEYS = ["task", "algorithm", "objective"]
 

@@ -12,11 +12,10 @@ import pandas as pd
 from IPython.display import Markdown
 from scipy import stats
 
-from belib import results
+from belib import results, statistics
 from belib.figures import style
 from belib.gather import MEASURES, Tables
-from belib.statistics import Interval, comparisons, rank_correlation
-from belib.statistics.comparisons import LEVEL, Difference, best_of, compare, spread_ratio
+from belib.statistics import LEVEL, Difference, best_of, compare, rank_correlation, spread_ratio
 from belib.study.claims import CLAIMS, PRIMARY, SIDES, TABLE_1, WITHOUT_DISTANCES, Claim
 
 FEWEST_RECIPES = 5  # whose ranks or whose spread are compared
@@ -93,7 +92,7 @@ def compared(
 ) -> pd.DataFrame:
     """Compare pairs of `SIDES`, one row per task and pair with two datasets or more on each side.
 
-    Columns are those of `comparisons.Difference` (its p-values after Holm over the pairs of a task
+    Columns are those of `statistics.Difference` (its p-values after Holm over the pairs of a task
     if `corrected`), `p_permuted` within blocks, and `detectable`, the difference that is seen with
     80 % power. Where a side's return is above doing nothing by less than two standard errors, the
     verdict is `nothing learnt`.
@@ -105,8 +104,8 @@ def compared(
         rows = pd.DataFrame([{"pair": pair} | _compared(*both) for pair, both in sides.items()])
         if len(rows):
             p = ["p", "p_different"]
-            rows[p] = rows[p].apply(comparisons.holm) if corrected else rows[p]
-            verdicts = [comparisons.verdict(*row) for row in rows[[*p, "value"]].to_numpy()]
+            rows[p] = rows[p].apply(statistics.holm) if corrected else rows[p]
+            verdicts = [statistics.verdict(*row) for row in rows[[*p, "value"]].to_numpy()]
             verdicts = pd.Series(verdicts).where(rows.pop("learnt"), "nothing learnt")
             tables.append(rows.assign(verdict=verdicts, task=task))
     tables = tables or [pd.DataFrame(columns=["pair", "task", "verdict"])]
@@ -120,10 +119,10 @@ def _compared(one: pd.DataFrame, other: pd.DataFrame) -> dict[str, Any]:
     blocks = [side.groupby("collection")["value"].agg(["mean", "size"]) for side in (one, other)]
     joined = pd.concat(blocks, axis=1, join="inner")
     if len(joined) > 1 and (joined["size"] == 1).all(axis=None):
-        row["p_permuted"] = comparisons.permutation_p(*joined["mean"].to_numpy().T)
+        row["p_permuted"] = statistics.permutation_p(*joined["mean"].to_numpy().T)
     counts = len(one), len(other)
     row["datasets"] = " / ".join(map(str, counts))
-    row["detectable"] = comparisons.detectable(stats.hmean(counts)) * difference.sd
+    row["detectable"] = statistics.detectable(stats.hmean(counts)) * difference.sd
     row["learnt"] = not any(
         side["value"].mean() - side["floor"].iloc[0] < 2 * side["value"].sem()
         for side in (one, other)
@@ -165,7 +164,7 @@ def _row(claim: Claim, task: Any, arms: list, tasks: int) -> dict[str, Any]:
     result, strict = (claim.test(*arms, level=level) for level in (LEVEL, LEVEL / tasks))
     sign, null = claim.signs.get(task, 1), float(claim.test is spread_ratio)
     value, *ends = sign * (np.array([*result[:3], *strict[1:3]]) - null)
-    row = {"task": task, "sides": claim.sides, **dict(zip(Interval._fields, result, strict=False))}
+    row = {"task": task, "sides": claim.sides, **result._asdict()}
     row |= {"paper": TABLE_1.get(claim.sides, {}).get(task) if claim.test is best_of else None}
     row |= {"on_its_side": bool(value > 0), "n": " / ".join(str(len(arm)) for arm in arms)}
     equal = isinstance(result, Difference) and result.p_different < LEVEL / tasks
@@ -214,7 +213,7 @@ def spreads(tables: Tables, learner: str) -> pd.DataFrame:
         wide = group.pivot(index="dataset", columns=["seed", "step"], values="return").dropna()
         cube = wide.to_numpy().reshape(len(wide), *group[["seed", "step"]].nunique())
         if min(cube.shape) > 1:
-            parts.append({"task": task, **comparisons.variance_components(cube)})
+            parts.append({"task": task, **statistics.variance_components(cube)})
     table = pd.DataFrame(parts, columns=["task", "dataset", "seed", "checkpoint"])
     return np.sqrt(table.groupby("task", sort=False).mean().clip(lower=0)).reset_index()
 

@@ -8,8 +8,7 @@ import numpy as np
 from belib.figures.style import LOOKS
 from belib.results import PAPER_TABLE_1
 from belib.rewards import OBJECTIVES
-from belib.statistics import rank_correlation
-from belib.statistics.comparisons import best_of, compare, spread_ratio
+from belib.statistics import best_of, compare, rank_correlation, spread_ratio
 
 WITHOUT_DISTANCES = [name for name, what in OBJECTIVES.items() if what.agent != "apt"]
 """Objectives whose reward needs no distances between states, nor therefore a representation."""

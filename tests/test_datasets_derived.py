@@ -7,7 +7,7 @@ import pytest
 
 from belib import datasets
 from belib.datasets import DatasetError
-from belib.datasets.episodes import read_arrays
+from belib.datasets.files import read_arrays
 
 
 def contents(*folders):

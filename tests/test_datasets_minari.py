@@ -5,7 +5,7 @@ import pytest
 
 from belib import datasets
 from belib.datasets.__main__ import main
-from belib.datasets.episodes import read_arrays
+from belib.datasets.files import read_arrays
 
 
 @pytest.fixture

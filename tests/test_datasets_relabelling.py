@@ -8,7 +8,7 @@ import pytest
 
 from belib import datasets, envs
 from belib.datasets import DatasetError
-from belib.datasets.episodes import read_arrays
+from belib.datasets.files import read_arrays
 
 
 def equal(one, other):

@@ -13,7 +13,7 @@ import pytest
 from belib import datasets
 from belib.config import OfflineConfig
 from belib.datasets.__main__ import main
-from belib.datasets.episodes import read_arrays
+from belib.datasets.files import read_arrays
 from belib.training import train_offline
 from belib.weighting import prelec_beta
 

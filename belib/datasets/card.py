@@ -1,9 +1,9 @@
-"""A dataset's card, computed from its files."""
+"""A dataset's card, computed from its files, and the check of all files."""
 
 import hashlib
 import json
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -11,11 +11,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from belib import paths, rewards
-from belib.datasets.dataset import Dataset, load
-from belib.datasets.episodes import DatasetError
-from belib.datasets.relabelling import task_rewards
-from belib.envs import domain_tasks
+from belib import envs, paths, rewards
+from belib.datasets.files import Dataset, DatasetError, load, read_episode
+from belib.datasets.relabelling import read_rewards, task_rewards
 
 CARD = "card.json"
 
@@ -41,17 +39,6 @@ def read_card(folder: Path) -> dict[str, Any] | None:
     return paths.read_json(file, keys) if file.exists() else None
 
 
-def check_card(folder: Path) -> None:
-    """Raise DatasetError if a card contradicts the files; floats are compared to 9 digits."""
-    if card := read_card(folder):
-        both = [json.dumps(entries) for entries in (_facts(load(folder)), card)]
-        facts, card = (json.loads(t, parse_float=lambda x: f"{float(x):.9g}") for t in both)
-        wrong = [name for name in card if facts.get(name, card[name]) != card[name]]
-        if wrong:
-            faults = (f"{name} must be {facts[name]}, got {card[name]}" for name in wrong)
-            raise DatasetError(f"{folder / CARD}: {'; '.join(faults)}")
-
-
 def origin(dataset: Dataset) -> dict[str, Any]:
     """Return objective, parameter, variant, seed and scale; None where merged sources differ."""
     names = ("objective", "parameter", "variant", "seed", "scale")
@@ -67,7 +54,7 @@ def task_returns(data: Sequence[Dataset]) -> pd.DataFrame:
     """Return the return of every episode under every task, one row per episode and task."""
     rows = []
     for dataset in data:
-        tasks = domain_tasks(dataset.domain)
+        tasks = envs.domain_tasks(dataset.domain)
         named = {"dataset": dataset.name, **origin(dataset)}
         for episode in task_rewards(dataset, tasks):
             for task, total in zip(tasks, episode.sum(0), strict=True):
@@ -94,7 +81,7 @@ def _facts(dataset: Dataset) -> dict[str, Any]:
     facts["num_steps"] = config.num_steps if config and not made else dataset.steps
     facts |= {"mean_reward": {}, "returns": {}, "physics_errors": None}
     if "physics" in first or (dataset.folder / "rewards").exists():
-        tasks = domain_tasks(dataset.domain)
+        tasks = envs.domain_tasks(dataset.domain)
         episodes = [rows[1:] for rows in task_rewards(dataset, tasks)]
         returns = np.array([rows.sum(0) for rows in episodes])
         means = np.concatenate(episodes).mean(0)
@@ -104,3 +91,50 @@ def _facts(dataset: Dataset) -> dict[str, Any]:
     if (metrics := dataset.folder / "metrics.csv").exists():
         facts["physics_errors"] = int(pd.read_csv(metrics).get("physics_errors", np.zeros(1)).sum())
     return facts
+
+
+def validate(folder: str | Path) -> list[str]:
+    """Return all faults of a dataset, one text per file, sorted; change nothing.
+
+    Each text has the file, and the rule and first row of its faults. Readers raise for the same
+    faults, except two that change no number that is read: a card that does not fit, and leftovers
+    of interrupted writes.
+
+    Raise ValueError for an unknown domain.
+    """
+    folder = paths.resolve(folder)
+    dataset = Dataset(folder, folder.parent.name, tuple(sorted(folder.glob("buffer/[!.]*"))))
+    sizes = dict(envs.domain_sizes(dataset.domain))
+    leftovers = folder.rglob(f".*{paths.TEMPORARY}")
+    faults = {f"{file} was left by an interrupted write and may be removed" for file in leftovers}
+    faults |= _error(load, folder) | _error(dataset.config) | _error(dataset.provenance)
+    for file in dataset.files:
+        faults |= _error(_read, file, dataset.domain, sizes)
+    faults = faults or _error(_check_card, folder)
+    return sorted(fault.replace(f"{folder}/", "") for fault in faults)
+
+
+def _error(check: Callable, *arguments: Any) -> set[str]:
+    """Return the message of the error that a check raises, if any."""
+    try:
+        check(*arguments)
+    except (ValueError, TypeError, OSError) as error:
+        return {str(error)}
+    return set()
+
+
+def _read(file: Path, domain: str, sizes: dict[str, int]) -> None:
+    episode, rewards = read_episode(file, sizes), file.parents[1] / "rewards"
+    if rewards.exists():
+        read_rewards(rewards / file.name, episode, envs.primal_task(domain))
+
+
+def _check_card(folder: Path) -> None:
+    """Raise DatasetError if a card contradicts the files; floats are compared to 9 digits."""
+    if card := read_card(folder):
+        both = [json.dumps(entries) for entries in (_facts(load(folder)), card)]
+        facts, card = (json.loads(t, parse_float=lambda x: f"{float(x):.9g}") for t in both)
+        wrong = [name for name in card if facts.get(name, card[name]) != card[name]]
+        if wrong:
+            faults = (f"{name} must be {facts[name]}, got {card[name]}" for name in wrong)
+            raise DatasetError(f"{folder / CARD}: {'; '.join(faults)}")

@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from belib import envs, paths, runs
-from belib.datasets.dataset import Dataset
-from belib.datasets.episodes import DatasetError, check, read_arrays, read_episode
+from belib.datasets.files import Dataset, DatasetError, check, read_arrays, read_episode
 
 CACHE = "relabelled"
 

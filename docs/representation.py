@@ -14,7 +14,7 @@ import pandas as pd
 from scipy.stats import spearmanr
 
 from belib import coverage, datasets, figures, runs
-from belib.config import PretrainConfig, expand
+from belib.config import PretrainConfig
 from belib.paths import ROOT
 from belib.training import pretrain
 
@@ -31,12 +31,10 @@ Weights = dict[str, np.ndarray]
 def measured() -> Iterator[pd.DataFrame]:
     """Collect, and yield tables of `coverage.agreement` for each step, seed and set of states."""
     observation = PretrainConfig.at_scale(**CONFIG, representation="observation")
-    explored = pretrain(expand({"seed": [1000, 1001, 1002]}, observation), runs_dir=RUNS)
+    explored = pretrain(observation.expand({"seed": [1000, 1001, 1002]}), runs_dir=RUNS)
     for step in STEPS:
-        learnt = expand(
-            {"seed": [3000, 3001, 3002]}, PretrainConfig.at_scale(**CONFIG, num_steps=step)
-        )
-        folders = pretrain(learnt, runs_dir=RUNS)
+        learnt = PretrainConfig.at_scale(**CONFIG, num_steps=step)
+        folders = pretrain(learnt.expand({"seed": [3000, 3001, 3002]}), runs_dir=RUNS)
         agent = (runs.checkpoint_in(folders[0]) or {})["learner"].items()
         for member, folder in enumerate(folders):
             weights = {k[10:]: v[member].numpy() for k, v in agent if k.startswith("icm.trunk.")}

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from belib import paths
-from belib.config import OfflineConfig, PretrainConfig, check_parameters, expand
+from belib.config import OfflineConfig, PretrainConfig, check_parameters
 from belib.config.checks import check_type, read_yaml
 
 STAGES = (PretrainConfig, OfflineConfig)
@@ -152,16 +152,16 @@ def test_notebook_parameters(injected, values, message):
 
 
 def test_an_entry_stands_for_all_combinations_of_its_lists():
-    configs = expand({"seeds": 2, "objective": "renyi", "q": (0.5, 2)}, PretrainConfig(k=3))
+    configs = PretrainConfig(k=3).expand({"seeds": 2, "objective": "renyi", "q": (0.5, 2)})
     assert [(c.q, c.seed, c.k) for c in configs] == [(0.5, 0, 3), (0.5, 1, 3), (2, 0, 3), (2, 1, 3)]
     with pytest.raises(TypeError, match="argument 'seeds'"):
-        expand({"seeds": 2, "seed": 1}, PretrainConfig())
+        PretrainConfig().expand({"seeds": 2, "seed": 1})
 
 
 @pytest.mark.parametrize("entry", [{"seeds": 0}, {"alpha": []}])
 def test_entries_of_a_grid_that_stand_for_nothing_are_refused(entry):
     with pytest.raises(ValueError, match="must have a value or more for every name"):
-        expand(entry, PretrainConfig())
+        PretrainConfig().expand(entry)
 
 
 @pytest.mark.parametrize("algorithm", ["bc", "crr"])

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from belib import paths, results, runs, training
-from belib.config import OfflineConfig, PretrainConfig, expand, read_yaml
+from belib.config import OfflineConfig, PretrainConfig, read_yaml
 from belib.config.checks import check_type, named, unknown_name
 
 
@@ -70,7 +70,7 @@ def training_jobs(
     for number, line in enumerate(datasets, 1):
         parts: dict[tuple, list[PretrainConfig]] = {}
         with named(f"datasets, line {number}"):
-            for config in expand(line, collecting):
+            for config in collecting.expand(line):
                 training.check_tasks([config])
                 if (config.domain, config.dataset) in makers:
                     raise ValueError(f"{config.domain}/{config.dataset} is there twice")
@@ -84,7 +84,7 @@ def training_jobs(
                 makers |= {(config.domain, config.dataset): name for config in (first, *more)}
     for number, entry in enumerate(offline, 1):
         with named(f"offline, entry {number}"):
-            for config in expand({"dataset": "*", **entry}, learning):
+            for config in learning.expand({"dataset": "*", **entry}):
                 training.check_tasks([config])
                 names = [name for domain, name in makers if domain == config.domain]
                 if not (matches := fnmatch.filter(names, config.dataset)):

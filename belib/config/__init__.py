@@ -8,7 +8,7 @@ import itertools
 from collections.abc import Collection
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self
 
 import yaml
 
@@ -85,6 +85,21 @@ class LearnerConfig:
             | item.metadata["facts"]
             for item in fields(self)
         ]
+
+    def expand(self, entry: dict[str, Any]) -> list[Self]:
+        """Return a copy for each combination of the values in an entry's lists.
+
+        `seeds: 5` is short for `seed: [0, 1, 2, 3, 4]`. Raise TypeError for a wrong name or type,
+        ValueError for a wrong value or an empty list.
+        """
+        if "seeds" in entry and "seed" not in entry:
+            entry = {**entry, "seed": [*range(entry["seeds"])]}
+            del entry["seeds"]
+        lists = [[*v] if isinstance(v, list | tuple) else [v] for v in entry.values()]
+        if [] in lists:
+            raise ValueError(f"entries must have a value or more for every name, got {entry}")
+        choices = itertools.product(*lists)
+        return [replace(self, **dict(zip(entry, choice, strict=True))) for choice in choices]
 
     def changed(self, *names: str) -> list[str]:
         """Return those of the named fields that do not have their default values."""
@@ -205,22 +220,3 @@ class OfflineConfig(LearnerConfig):
         parent = paths.resolve(runs_dir) / "offline" / self.domain / self.dataset
         name = (algorithm or self.variant).replace(" ", "-")
         return parent / name / f"{self.task}-s{self.seed}"
-
-
-AnyConfig = TypeVar("AnyConfig", bound=LearnerConfig)
-
-
-def expand(entry: dict[str, Any], sizes: AnyConfig) -> list[AnyConfig]:
-    """Return a config for each combination of the values in an entry's lists.
-
-    `seeds: 5` is short for `seed: [0, 1, 2, 3, 4]`. Other fields are those of `sizes`. Raise
-    TypeError for a wrong name or type, ValueError for a wrong value or an empty list.
-    """
-    if "seeds" in entry and "seed" not in entry:
-        entry = {**entry, "seed": [*range(entry["seeds"])]}
-        del entry["seeds"]
-    lists = [[*v] if isinstance(v, list | tuple) else [v] for v in entry.values()]
-    if [] in lists:
-        raise ValueError(f"entries must have a value or more for every name, got {entry}")
-    choices = itertools.product(*lists)
-    return [replace(sizes, **dict(zip(entry, choice, strict=True))) for choice in choices]

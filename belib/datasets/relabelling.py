@@ -12,8 +12,6 @@ import numpy as np
 from belib import envs, paths, runs
 from belib.datasets.files import Dataset, DatasetError, check, read_arrays, read_episode
 
-CACHE = "relabelled"
-
 
 def task_rewards(dataset: Dataset, tasks: Sequence[str]) -> list[np.ndarray]:
     """Return rewards (rows, T) float64 of T tasks for each episode: recorded, else relabelled.
@@ -54,7 +52,7 @@ def relabel(dataset: Dataset, task: str) -> list[np.ndarray]:
 
 def _relabelled(dataset: Dataset, tasks: Sequence[str]) -> Iterator[dict[str, np.ndarray]]:
     """Yield each episode's rewards (rows,) of all tasks, cached or computed."""
-    domain, cache = dataset.domain, dataset.folder / CACHE
+    domain, cache = dataset.domain, dataset.folder / "relabelled"
     valid, primal = envs.domain_tasks(domain), envs.primal_task(domain)
     for task in tasks:
         if task not in valid:

@@ -20,8 +20,7 @@ def main() -> None:
         table = summary(results).drop(columns="upright")
     except (ValueError, OSError) as error:
         sys.exit(str(error))
-    with pd.option_context("display.width", 120, "display.float_format", "{:.1f}".format):
-        print(table.to_string(index=False))
+    print(table.to_string(index=False, float_format="{:.1f}".format))
     print_against_random(results)
 
 

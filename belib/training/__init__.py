@@ -156,4 +156,4 @@ def in_parallel(
     run = partial(stage, runs_dir=runs_dir, progress=len(groups) == 1)
     with ProcessPoolExecutor(processes, context, torch.set_num_threads, threads) as pool:
         parts = pool.map(run, groups) if processes > 1 else map(run, groups)
-        return list(tqdm(parts, total=len(groups), desc=stage.__name__, unit=" groups"))
+        return list(tqdm(parts, total=len(groups), desc="groups", unit=" groups"))

@@ -1,6 +1,7 @@
 """Maps of high-dimensional states: joint PHATE and t-SNE fits, kept on disk, and PCA."""
 
 import hashlib
+import importlib
 import json
 import time
 from dataclasses import dataclass
@@ -70,7 +71,8 @@ def embed(
     check_type("method", method, str, METHODS)
     seed = whole_number("seed", seed, most=2**32 - 1)
     threads = whole_number("threads", threads, least=1)
-    versions = {name: version(name) for name in (METHODS[method][1], "numpy")}
+    package = METHODS[method][0].partition(".")[0]
+    versions = {name: version(name) for name in (package, "numpy")}
     options = {"seed": seed, "threads": threads, "versions": versions}
     features = scale(states.features, scaling)
     asked = _json([features.shape, method, parameters, options])
@@ -92,44 +94,30 @@ def _fit(
     features: Array, method: str, parameters: dict[str, Any], **options: Any
 ) -> tuple[Array, dict[str, Any]]:
     """Return a map (2, n) of features (n, d), and its record."""
-    start, (n, d), (function, _, seconds, defaults) = time.time(), features.shape, METHODS[method]
+    start, (n, d), (module, name, seconds, defaults) = time.time(), features.shape, METHODS[method]
     # datasets of one seed share their random steps: equal states are one point of the fit
     distinct, inverse = np.unique(features, axis=0, return_inverse=True)
     if len(distinct) < 4:
         raise ValueError(f"states must have 4 distinct points or more, got {len(distinct)} of {n}")
     print(f"{method}: {n:,} points of {d} features, about {10 + seconds * n / 1000:,.0f} s")
+    limits = {"knn": len(distinct) - 2, "perplexity": (len(distinct) - 1) / 3}  # of few points
+    used = defaults | parameters
+    used |= {name: min(used[name], limits[name]) for name in limits if name in used}
     fixed = {"n_components": 2, "random_state": options["seed"], "n_jobs": options["threads"]}
     with threadpool_limits(options["threads"]):
-        points, used = function(distinct, verbose=0, **fixed, **(defaults | parameters))
+        model = getattr(importlib.import_module(module), name)(verbose=0, **fixed, **used)
+        points = np.asarray(model.fit_transform(distinct), dtype=np.float64)[inverse]
+    used |= {"t": int(model.optimal_t)} if used.get("t") == "auto" else {}
     sizes = {"points": n, "distinct": len(distinct), "features": d}
-    record = {"method": method, "parameters": defaults | parameters | used, **options, **sizes}
-    points = np.asarray(points, dtype=np.float64)[inverse]
+    record = {"method": method, "parameters": used, **options, **sizes}
     return points.T, record | {"seconds": round(time.time() - start, 1)}
 
 
-def _phate(features: Array, *, knn: int, **options: Any) -> tuple[Array, dict[str, Any]]:
-    import phate  # takes seconds
-
-    model = phate.PHATE(knn=min(knn, len(features) - 2), **options)  # the graph's limit
-    points = model.fit_transform(features)
-    return points, {"knn": model.knn, "t": int(model.optimal_t if model.t == "auto" else model.t)}
-
-
-def _tsne(features: Array, *, perplexity: float, **options: Any) -> tuple[Array, dict[str, Any]]:
-    import openTSNE
-
-    perplexity = min(perplexity, (len(features) - 1) / 3)  # few points have few neighbours
-    points = openTSNE.TSNE(perplexity=perplexity, **options).fit(features)
-    return np.asarray(points), {"perplexity": perplexity}
-
-
 METHODS = {
-    "phate": (_phate, "phate", 0.7, {"knn": 5, "decay": 40, "t": "auto", "n_landmark": 2000}),
-    "tsne": (_tsne, "openTSNE", 2.0, {"perplexity": 30, "initialization": "pca"}),
+    "phate": ("phate", "PHATE", 0.7, {"knn": 5, "decay": 40, "t": "auto", "n_landmark": 2000}),
+    "tsne": ("openTSNE.sklearn", "TSNE", 2.0, {"perplexity": 30, "initialization": "pca"}),
 }
-"""Function, package, seconds for 1,000 states (results/coverage.csv), default parameters.
-
-A function returns the map of features and the parameters that it changed."""
+"""Module, class, seconds for 1,000 states (results/coverage.csv), default parameters."""
 
 
 class StateMap(NamedTuple):

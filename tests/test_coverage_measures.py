@@ -1,4 +1,4 @@
-"""Measures of coverage against what can be computed by hand, and what goes with returns."""
+"""Measures of coverage against what can be computed by hand."""
 
 import math
 
@@ -6,10 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.spatial.distance import cdist
-from scipy.stats import spearmanr
 
-from belib import coverage, estimators, figures, results
-from belib.config import OfflineConfig, PretrainConfig
+from belib import coverage, estimators, figures
 from belib.coverage.measures import net, random_halves
 from belib.knn import knn_distances
 
@@ -137,61 +135,7 @@ def test_measures_that_make_no_sense_are_refused(states):
             coverage.measures(states, **{name: value})
 
 
-@pytest.fixture
-def returns():
-    names = [f"d{i}-s0" for i in range(8)]
-    known = {"task": "walker_walk", "algorithm": "td3", "dataset": names}
-    return pd.DataFrame({**known, "return": np.arange(8) ** 2})
-
-
-NOISE = [3, 1, 4, 1, 5, 9, 2, 6]
-
-
-@pytest.fixture
-def measured(returns):
-    columns = {"shannon": np.exp(np.arange(8)), "net": -np.arange(8), "renyi": NOISE, "recall": 1.0}
-    return pd.DataFrame({**columns, "seed": 0, "objective": "rnd"}, index=returns["dataset"])
-
-
-def test_rank_correlations_find_what_is_planted(measured, returns):
-    rows = coverage.rank_correlations(measured, returns).set_index("measure")
-    expected = spearmanr(NOISE, np.arange(8)).statistic
-    planted = {"shannon": 1, "renyi": expected, "net": -1}  # none of the constant recall
-    assert rows["rho"].to_dict() == pytest.approx(planted)
-    low, rho, high = rows.loc["renyi", ["low", "rho", "high"]]
-    assert rho - 1.5 < low < rho < high < rho + 1.5
-
-
-def test_datasets_of_one_recipe_are_one_point(measured, returns):
-    """A second dataset of each recipe, as good, adds nothing; four recipes are too few."""
-    expected = coverage.rank_correlations(measured, returns)
-    again = returns.assign(dataset=[f"d{i}-s1" for i in range(8)])
-    both = pd.concat([measured, measured.set_axis(again["dataset"])])
-    twice = coverage.rank_correlations(both, pd.concat([returns, again])[::-1])
-    pd.testing.assert_frame_equal(twice, expected)
-    assert coverage.rank_correlations(both, pd.concat([returns[:4], again[:4]])).empty
-
-
-def test_datasets_of_two_domains_have_equal_names_and_are_not_mixed(measured, returns):
-    both = pd.concat([measured, measured.assign(shannon=0.0)])
-    with pytest.raises(pd.errors.MergeError, match="not a one-to-one merge"):
-        coverage.rank_correlations(both, returns)
-    with pytest.raises(ValueError, match="one value for dataset d0-s0, got"):
-        figures.coverage.measures(both.assign(parameter=np.nan))
-
-
-def test_returns_are_final_means_over_seeds_without_baselines(measured, tmp_path):
-    rows = []
-    for seed, step, value in ((0, 10, 107.0), (0, 20, 100.0), (1, 20, 200.0)):
-        config = OfflineConfig(seed=seed)
-        rows.append(results.row(config, PretrainConfig(), step, np.array([value]), "a"))
-    changes = {"algorithm": "zero action", "dataset": "none"}
-    rows.append(results.row(config, None, 0, np.array([1.0]), "a", **changes))
-    folder = tmp_path / "offline" / "walker"
-    folder.mkdir(parents=True)
-    pd.DataFrame(rows).to_csv(folder / "results.csv", index=False)
-    (row,) = coverage.offline_returns(tmp_path, "walker").to_dict("records")
-    names = {"task": "walker_stand", "algorithm": "td3", "dataset": "behavioral-0.5-s0"}
-    assert row == names | {"return": 150.0}
-    nothing = coverage.offline_returns(tmp_path, "quadruped")
-    assert coverage.rank_correlations(measured, nothing).empty
+def test_two_values_of_one_dataset_are_refused(table):
+    both = pd.concat([table, table.assign(shannon=0.0)]).rename_axis("dataset")
+    with pytest.raises(ValueError, match="one value for dataset behavioral-s0, got"):
+        figures.coverage.measures(both)

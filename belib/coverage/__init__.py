@@ -7,8 +7,6 @@ from belib.coverage.maps import find_states as find_states
 from belib.coverage.measures import MEASURES as MEASURES
 from belib.coverage.measures import agreement as agreement
 from belib.coverage.measures import measures as measures
-from belib.coverage.measures import offline_returns as offline_returns
-from belib.coverage.measures import rank_correlations as rank_correlations
 from belib.coverage.measures import volumetric_coverage as volumetric_coverage
 from belib.coverage.states import SCALINGS as SCALINGS
 from belib.coverage.states import States as States

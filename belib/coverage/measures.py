@@ -1,4 +1,4 @@
-"""Measures of how many states a dataset covers, with standard errors, and their use for returns.
+"""Measures of how many states a dataset covers, with standard errors.
 
 All but `radius_none` use robustly scaled features (`states.scale`):
 
@@ -23,7 +23,6 @@ agent. Radii have none: extremes cannot be resampled.
 import math
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -31,13 +30,12 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist, squareform
 from scipy.stats import spearmanr
 
-from belib import estimators, paths, results
+from belib import estimators
 from belib.arrays import check_positive
 from belib.coverage.ball import smallest_ball
 from belib.coverage.states import SCALINGS, Array, States, draw_steps, read_states, scale
 from belib.datasets import Dataset
 from belib.knn import knn_distances
-from belib.statistics import rank_correlation
 from belib.streams import derive_seed
 
 MEASURES = {
@@ -53,7 +51,6 @@ MEASURES = {
 """Columns of `measures`, and their labels."""
 
 FEWEST_EPISODES = 6  # for a standard error: six episodes can be halved in 20 ways
-FEWEST_RECIPES = 5  # for a rank correlation
 JOINT_STATES = 5_000  # at most a quarter of a dataset's
 CELLS = 1_000  # of the net, at most a quarter of the smallest dataset's states
 _K = 5  # neighbours
@@ -220,41 +217,3 @@ def volumetric_coverage(datasets: Sequence[Dataset], *, seed: int = 0) -> pd.Dat
     table = states.origins.merge(pd.DataFrame(rows), how="right", on="dataset")
     largest = table.groupby("scaling")["radius"].transform("max")
     return table.assign(coverage=table["radius"] / largest)
-
-
-def offline_returns(runs_dir: str | Path, domain: str) -> pd.DataFrame:
-    """Return the mean final return of each `task`, `algorithm` and `dataset` over learner seeds.
-
-    The table is empty if there are no results. Raise ValueError for mixed scales.
-    """
-    keys = ["task", "algorithm", "dataset"]
-    files = sorted((paths.resolve(runs_dir) / "offline" / domain).glob("**/results.csv"))
-    if not files:
-        return pd.DataFrame(columns=[*keys, "return"])
-    table = results.scores(results.read(*files))
-    learnt = table[~table["algorithm"].isin(results.BASELINES)]
-    return learnt.groupby(keys)["return"].mean().reset_index()
-
-
-def rank_correlations(measured: pd.DataFrame, returns: pd.DataFrame) -> pd.DataFrame:
-    """Return Spearman's rho between measures and returns, one row per task, learner and measure.
-
-    Datasets of one recipe, whose names differ in the seed only (`rnd-s0`, `rnd-s1`), are averaged,
-    since they are not independent. `low` to `high` is `statistics.rank_correlation`'s interval.
-    Fewer than `FEWEST_RECIPES` recipes, and constant measures, have no row.
-
-    The tables come from `measures` and `offline_returns`. Raise pandas.errors.MergeError if a
-    dataset has several rows, such as those of two domains.
-    """
-    rows = []
-    for key, group in returns.groupby(["task", "algorithm"]):
-        joined = group.merge(measured, on="dataset", validate="one_to_one")
-        recipe = joined["dataset"].str.replace(r"-s\d+$", "", regex=True)
-        means = joined.groupby(recipe).mean(numeric_only=True)
-        for measure in [name for name in MEASURES if name in means]:
-            pair = means[[measure, "return"]].dropna()
-            if len(pair) >= FEWEST_RECIPES and (pair.nunique() > 1).all():
-                rho = rank_correlation(*pair.to_numpy(dtype=float).T)
-                rows.append((*key, measure, len(pair), rho.value, rho.low, rho.high))
-    columns = ["task", "algorithm", "measure", "recipes", "rho", "low", "high"]
-    return pd.DataFrame(rows, columns=columns)

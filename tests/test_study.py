@@ -8,7 +8,7 @@ import synthetic
 from belib import study
 from belib.statistics import compare, permutation_p
 from belib.study import NOT_RUN, UNDECIDED
-from belib.study.claims import CLAIMS, EXPLORING, PRIMARY, SECONDARY
+from belib.study.claims import EXPLORING, PRIMARY, SECONDARY
 
 QUIET = {"between": 10.0, "within": 4.0, "seeds": 2, "steps": (10_000,)}
 SMALL = {"tasks": ("walker_stand",), "seeds": 2, "steps": (10_000,)}
@@ -19,9 +19,8 @@ LONG = [*synthetic.grid(), *({**LONGER, "seed": seed} for seed in range(3))]
 
 
 def verdicts(made, *keys, coverage="volumetric"):
-    claims = {key: CLAIMS[key] for key in keys}
-    rows = study.study(study.units(made), "td3", coverage=coverage, claims=claims)
-    return rows.groupby("claim")["verdict"].first().to_dict()
+    rows = study.study(study.units(made), "td3", coverage=coverage).set_index("claim")
+    return {key: rows.loc[[key], "verdict"].iloc[0] for key in keys}
 
 
 def paper(config, task):

@@ -4,7 +4,6 @@ import hashlib
 import importlib
 import json
 import time
-from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -24,18 +23,14 @@ from belib.envs import Environment, primal_task
 from belib.knn import knn_distances
 
 
-@dataclass(frozen=True)
-class Embedding:
-    """A map of states.
+class Embedding(NamedTuple):
+    """A map of states, and a record of how it was made.
 
-    Attributes:
-        points: the states' rows, by dataset and time, with `x` and `y`.
-        record: how the map was made: method, versions, parameters as used (few points limit
-            neighbours; PHATE chooses t), seed, scaling, threads, seconds, and numbers of `points`,
-            `distinct` points and `features`.
+    The record has method, versions, parameters as used (few points limit neighbours; PHATE chooses
+    t), seed, scaling, threads, seconds, and numbers of `points`, `distinct` points and `features`.
     """
 
-    points: pd.DataFrame
+    points: pd.DataFrame  # the states' rows, by dataset and time, with `x` and `y`
     record: dict[str, Any]
 
     @property

@@ -1,8 +1,8 @@
 """States drawn from several datasets into one array, and the scaling of their features."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -17,18 +17,15 @@ Array = NDArray[np.float64]
 SCALINGS = ("none", "robust")
 
 
-@dataclass(frozen=True)
-class States:
+class States(NamedTuple):
     """States of several datasets, ordered by dataset and, within a dataset, by time.
 
-    Attributes:
-        features: (n, d) observations as recorded.
-        rows: one per state: `dataset`, its `objective`, `parameter`, `variant`, `seed`, `scale`,
-            the `episode`, the `step` that led to the state, and task rewards.
+    Rows have `dataset`, its `objective`, `parameter`, `variant`, `seed`, `scale`, the `episode`,
+    the `step` that led to the state, and task rewards.
     """
 
-    features: Array
-    rows: pd.DataFrame
+    features: Array  # (n, d) observations as recorded
+    rows: pd.DataFrame  # one per state
 
     @property
     def origins(self) -> pd.DataFrame:

@@ -4,7 +4,7 @@ The unit is the dataset. Its value on a task is the mean return over learner see
 same for all datasets. A measure of coverage has the domain as its task. Variances may differ.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,6 @@ from belib.statistics import LEVEL, Difference, best_of, compare, rank_correlati
 from belib.study.claims import CLAIMS, PRIMARY, SIDES, TABLE_1, WITHOUT_DISTANCES, Claim
 
 FEWEST_RECIPES = 5  # whose ranks or whose spread are compared
-Claims = Mapping[str, Claim]
 NOT_RUN, UNDECIDED = "not run", "undecided"
 _DATASET, _RECIPE = ["domain", "dataset"], ["objective", "parameter", "variant"]
 _KNOWN = [*_DATASET, *_RECIPE, "recipe", "intrinsic_reward_scale", "collection", "main"]
@@ -130,10 +129,8 @@ def _compared(one: pd.DataFrame, other: pd.DataFrame) -> dict[str, Any]:
     return row
 
 
-def study(
-    units: pd.DataFrame, learner: str, *, coverage: str = MEASURES[0], claims: Claims = CLAIMS
-) -> pd.DataFrame:
-    """Test claims on a learner's returns and a measure of coverage, one of `MEASURES`.
+def study(units: pd.DataFrame, learner: str, *, coverage: str = MEASURES[0]) -> pd.DataFrame:
+    """Test `CLAIMS` on a learner's returns and a measure of coverage, one of `MEASURES`.
 
     Return one row per claim and task. `low` to `high` is a 95 % interval, `paper` the paper's
     value. A claim is reproduced if every task's interval agrees with it. It is not reproduced if
@@ -146,7 +143,7 @@ def study(
     covered = units[units["measure"] == coverage]
     tables = {"return": paired(units, learner, coverage), "coverage": covered}
     rows: list[dict[str, Any]] = []
-    for key, claim in claims.items():
+    for key, claim in CLAIMS.items():
         groups = tables[claim.measure].groupby("task", sort=False)
         cases = {task: _arms(claim, group) for task, group in groups}
         cases = {t: arms for t, arms in cases.items() if arms and t in (claim.signs or cases)}
@@ -218,11 +215,11 @@ def spreads(tables: Tables, learner: str) -> pd.DataFrame:
     return np.sqrt(table.groupby("task", sort=False).mean().clip(lower=0)).reset_index()
 
 
-def summary(tests: pd.DataFrame, claims: Claims = CLAIMS) -> pd.DataFrame:
+def summary(tests: pd.DataFrame) -> pd.DataFrame:
     """Return one row per claim: on how many tasks the estimate is on its side, and the verdict."""
     groups = tests.groupby("claim", sort=False)
     sides = groups["on_its_side"].agg(lambda side: f"{int(side.sum())} of {side.count()}")
-    table = pd.DataFrame({"claim": [claims[key].text for key in sides.index]}, sides.index)
+    table = pd.DataFrame({"claim": [CLAIMS[key].text for key in sides.index]}, sides.index)
     return table.assign(on_its_side=sides.replace("0 of 0", ""), verdict=groups["verdict"].first())
 
 

@@ -140,25 +140,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         work(next(job for job in read(given.scale) if job.name == given.only), runs_dir, given)
         return 0
     try:
-        return experiment(runs_dir, given, options)
+        check_type("cores", given.cores, int, "at least 1")
+        jobs = select(read(given.scale), given.only.replace(",", " ").split())
+        for job in jobs:
+            if given.command == "run" and job.stage in ("collect", "offline"):
+                runs.check_folders(folders(job, runs_dir), job.configs)
+        torch.set_num_threads(1)  # as in jobs
+        table = plan(jobs, runs_dir)
+        show(table, given.cores)
+        if given.command == "plan" or table["finished"].all():
+            return 0
+        return run(table, runs_dir, given, options)
     except (ValueError, TypeError, OSError, ImportError) as error:
         print(error, file=sys.stderr)
         return 2
-
-
-def experiment(runs_dir: Path, given: argparse.Namespace, options: list[str]) -> int:
-    """Plan the selected jobs; run them if the command is `run`."""
-    check_type("cores", given.cores, int, "at least 1")
-    jobs = select(read(given.scale), given.only.replace(",", " ").split())
-    for job in jobs:
-        if given.command == "run" and job.stage in ("collect", "offline"):
-            runs.check_folders(folders(job, runs_dir), job.configs)
-    torch.set_num_threads(1)  # as in jobs
-    table = plan(jobs, runs_dir)
-    show(table, given.cores)
-    if given.command == "plan" or table["finished"].all():
-        return 0
-    return run(table, runs_dir, given, options)
 
 
 if __name__ == "__main__":

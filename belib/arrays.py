@@ -1,21 +1,16 @@
 """Checks of arguments: arrays of real numbers, positive numbers, whole numbers."""
 
-from __future__ import annotations
-
 import math
 import numbers
 import sys
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:  # torch takes seconds to import; arrays do not need it
-    from torch import Tensor
 
-
-def is_tensor(x: object) -> TypeGuard[Tensor]:
-    """Return whether x is a torch tensor, without importing torch."""
+def is_tensor(x: object) -> TypeGuard[Any]:
+    """Return whether x is a torch tensor, without importing torch, which takes seconds."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(x, torch.Tensor)
 
@@ -41,7 +36,7 @@ def real_array(
     return array
 
 
-def floats(name: str, x: object) -> NDArray[Any]:
+def floats(name: str, x: Any) -> NDArray[Any]:
     """Return x as an array of its floating-point type; tensors and integers become float64."""
     if is_tensor(x):
         x = x.detach().cpu()

@@ -61,7 +61,7 @@ def load(source: str | Path) -> Tables:
     folders = [Path(name) for name in sorted(glob.glob(str(place)))] or [place]
     rules = {"names": _DATASET, "integers": ["seed", "steps"], "others": _RECIPE}
     described = tables.read_csv(*(f / "datasets.csv" for f in folders), text=_TEXT, **rules)
-    rules = {"names": _DATASET, "numbers": MEASURES, "others": MEASURES}
+    rules = {"names": _DATASET, "numbers": MEASURES}
     measured = tables.read_csv(*(folder / "coverage.csv" for folder in folders), **rules)
     keys = ["scale", "learning", "not finished", "processor"]
     made = [paths.read_json(folder / "provenance.json", keys) for folder in folders]
@@ -117,7 +117,7 @@ def _described(dataset: Dataset) -> dict[str, Any]:
     assert config is not None  # `gather` takes collected datasets with a card
     settings = {k: v for k, v in asdict(config).items() if k not in config.unused_fields}
     settings |= datasets.read_card(dataset.folder) or {}
-    metrics = tables.read_csv(dataset.folder / "metrics.csv", numbers=["intrinsic_reward"])
+    metrics = tables.read_csv(dataset.folder / "metrics.csv", optional=["intrinsic_reward"])
     reward = metrics.get("intrinsic_reward", pd.Series(dtype=float)).mean()
     return {"dataset": dataset.name, **settings, "intrinsic_reward": reward}
 

@@ -24,11 +24,13 @@ def frames(model: mujoco.MjModel, states: np.ndarray, size: int = 240) -> np.nda
     numbers = mujoco.mj_stateSize(model, PHYSICS)
     if np.ndim(states) != 2 or np.shape(states)[1] != numbers:
         raise ValueError(f"states must have shape (T, {numbers}), got {np.shape(states)}")
+    named = os.environ.get("MUJOCO_GL", "").lower()
+    tried = [] if named == "off" else list(dict.fromkeys([named or "egl", "egl", "osmesa", "glfw"]))
     with tempfile.TemporaryDirectory() as folder:
         mujoco.mj_saveModel(model, f"{folder}/model.mjb", None)
         np.save(f"{folder}/states.npy", states)
         command = [sys.executable, "-P", __file__, folder, str(size)]
-        for library in (tried := _libraries()):
+        for library in tried:
             env = {**os.environ, "MUJOCO_GL": library, "PYOPENGL_PLATFORM": ""}
             with suppress(subprocess.TimeoutExpired):
                 done = subprocess.run(command, env=env, capture_output=True, timeout=300)
@@ -39,27 +41,11 @@ def frames(model: mujoco.MjModel, states: np.ndarray, size: int = 240) -> np.nda
     return None
 
 
-def _libraries() -> list[str]:
-    """Return the values of MUJOCO_GL to try, in this order."""
-    named = os.environ.get("MUJOCO_GL", "").lower().strip()
-    if named in ("disable", "disabled", "off", "false", "0"):
-        return []
-    others = ["egl", "osmesa", "glfw"] if sys.platform == "linux" else ["glfw"]
-    return list(dict.fromkeys(filter(None, [named, *others])))
-
-
-def gif(frames: np.ndarray, *, fps: float = 20, limit: int = 750_000) -> bytes:
-    """Return frames (T, height, width, 3) uint8 as a looped GIF with one palette of 64 colours.
-
-    A clip above `limit` bytes loses every other frame. The default makes 1 MB of base64 text.
-    """
-    palette = Image.fromarray(np.concatenate(frames[:: len(frames) // 8 + 1])).quantize(64)
-    same = {"palette": palette, "dither": Image.Dither.NONE}
-    first, *rest = [Image.fromarray(frame).quantize(**same) for frame in frames]
-    looped = {"save_all": True, "append_images": rest, "duration": round(1000 / fps), "loop": 0}
-    first.save(file := io.BytesIO(), "gif", **looped)
-    if len(rest) and file.tell() > limit:
-        return gif(frames[::2], fps=fps / 2, limit=limit)
+def webp(frames: np.ndarray) -> bytes:
+    """Return frames (T, height, width, 3) uint8 as a looped clip of 20 a second, in WebP."""
+    first, *rest = map(Image.fromarray, frames)
+    looped = {"save_all": True, "append_images": rest, "duration": 50, "loop": 0, "quality": 40}
+    first.save(file := io.BytesIO(), "webp", **looped)
     return file.getvalue()
 
 

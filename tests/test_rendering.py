@@ -42,7 +42,7 @@ def test_without_a_library_poses_are_drawn(states, monkeypatch, capsys):
     said = capsys.readouterr().out
     assert "libegl1" in said
     assert said.count("\n") == 1
-    torso = np.array(plt.gca().collections[0].get_segments()).reshape(8, 7, 2, 2)[:, 0]  # 7 geoms
+    torso = np.array([geoms.get_segments()[0] for geoms in plt.gca().collections])
     np.testing.assert_allclose(
         torso[:, :, 1].mean(1), 1.3 + states[np.linspace(0, 39, 8).astype(int), 0], atol=0.01
     )
@@ -56,8 +56,8 @@ def test_an_environment_without_bodies_says_so(monkeypatch):
     assert "mine has no MuJoCo bodies" in figures.collection.clip("mine", np.zeros((9, 0))).data
 
 
-@pytest.mark.parametrize(("limit", "count", "milliseconds"), [(10**6, 16, 50), (40_000, 8, 100)])
-def test_a_clip_loops_and_has_half_the_frames_if_it_is_large(limit, count, milliseconds):
+def test_a_clip_loops():
     frames = np.random.default_rng(0).integers(0, 256, (16, 60, 60, 3), np.uint8)
-    clip = Image.open(io.BytesIO(rendering.gif(frames, limit=limit)))
-    assert (clip.n_frames, clip.info["loop"], clip.info["duration"]) == (count, 0, milliseconds)
+    clip = Image.open(io.BytesIO(rendering.webp(frames)))
+    clip.load()  # of the first frame
+    assert (clip.n_frames, clip.info["loop"], clip.info["duration"]) == (16, 0, 50)

@@ -10,8 +10,7 @@ from matplotlib.axis import Axis
 from PIL import Image
 
 from belib.coverage.maps import StateMap
-from belib.widgets import explorer, flipbook
-from belib.widgets.rewards import RewardView
+from belib.widgets import EntropyGame, RewardExplorer, flipbook
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +21,7 @@ def states():
 
 @pytest.fixture(scope="module")
 def tabs(states):
-    return explorer(states, alpha=2.0).children
+    return RewardExplorer(states, alpha=2.0), EntropyGame(alpha=2.0)
 
 
 def test_dragging_alpha_redraws_what_moves_alone(tabs, monkeypatch):
@@ -42,18 +41,19 @@ def test_dragging_alpha_redraws_what_moves_alone(tabs, monkeypatch):
 
 def test_the_picture_is_the_whole_figures(states):
     """What is drawn on top of the kept background is what a full redraw would show."""
-    view = RewardView(states)
-    fast = np.asarray(Image.open(io.BytesIO(view.update(2.0, 16, 3.0))))
-    for artist in view.moving:
+    widget = RewardExplorer(states, alpha=2.0)
+    widget.n_outcomes.value, widget.unit.value = 16, 3.0
+    fast = np.asarray(Image.open(io.BytesIO(widget.image.value)))
+    for artist in widget.moving:
         artist.set_animated(False)
-    view.canvas.draw()
-    whole = np.asarray(view.canvas.buffer_rgba())[..., :3]
+    widget.canvas.draw()
+    whole = np.asarray(widget.canvas.buffer_rgba())[..., :3]
     different = (abs(fast.astype(int) - whole) > 60).any(-1).mean()
     assert different < 0.02  # lines of the axes that lie above or below a curve
 
 
 def test_a_flipbook_shows_one_of_fifty_pictures_and_loads_nothing(states):
-    page = flipbook(states, 2, alpha=0.5).data
+    page = flipbook(states, 2).data
     pictures = BeautifulSoup(page, "lxml").find_all("img")
     assert [img["alt"] for img in pictures if "none" not in img["style"]] == [
         "The reward at α = 0.5"

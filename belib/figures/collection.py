@@ -26,66 +26,29 @@ _TORSO = {
 }
 
 
-def curves(metrics: pd.DataFrame, domain: str) -> np.ndarray:
-    """Plot the rows (episodes) of `metrics.csv`: reward, scale of its input, task returns.
-
-    A panel without its metric says so (random actions lack two). Return three Axes.
-    """
-    _, axes = plt.subplots(1, 3, figsize=(16, 4.5))
-    for ax, name in zip(axes, ("intrinsic_reward", "representation_scale"), strict=False):
-        ax.set_ylabel(label := name.replace("_", " "))
-        if name in metrics:
-            sns.lineplot(metrics, x="step", y=name, ax=ax, color="black", marker="o")
-        else:
-            ax.text(0.5, 0.5, f"no {label}", transform=ax.transAxes, ha="center")
-    returns = metrics.set_index("step").filter(regex="^return_")
-    returns.columns = returns.columns.str.removeprefix(f"return_{domain}_")
-    sns.lineplot(returns, ax=axes[2], palette="colorblind", markers=True, dashes=False)
-    axes[2].set_ylabel("episode return")
-    _over_steps(axes)
-    return style.legend(axes)
-
-
-def objectives(
-    metrics: Sequence[pd.DataFrame], configs: Sequence[PretrainConfig], tasks: Sequence[str]
+def curves(
+    metrics: Sequence[pd.DataFrame], configs: Sequence[PretrainConfig], columns: Sequence[str]
 ) -> np.ndarray:
-    """Plot the task returns of several objectives' datasets: one Axes per task (`walker_stand`)."""
+    """Plot columns of several datasets' `metrics.csv` over steps: one Axes for each that exists."""
+    keys = ["objective", "parameter", "variant", "seed"]
     table = pd.concat(
-        m.assign(objective=c.objective, parameter=c.parameter, variant=c.variant)
-        for m, c in zip(metrics, configs, strict=True)
+        m.assign(**{key: getattr(config, key) for key in keys})
+        for m, config in zip(metrics, configs, strict=True)
     )
+    table = table.melt(["step", *keys], table.columns.intersection(columns), "metric")
     table["recipe"] = style.recipes(table)
-    _, axes = plt.subplots(1, len(tasks), figsize=(15, 4.5), squeeze=False)
-    for ax, task in zip(axes[0], tasks, strict=True):
-        drawn = {"x": "step", "y": f"return_{task}", "estimator": None, "ax": ax}
-        sns.lineplot(table, **drawn, **style.of(table, lines=True))
-        ax.set(title=task, ylabel="episode return")
-    _over_steps(axes[0])
-    return style.legend(axes[0])
+    return style.over_steps(table, "metric", units="seed", **style.of(table, lines=True))
 
 
 def agreement(table: pd.DataFrame) -> np.ndarray:
     """Plot rows of `coverage.agreement` with their `step`, `seed` and the space's name, `among`."""
-    drawn = {"hue": "of", "style": "among", "units": "seed", "estimator": None, "markers": True}
-    drawn |= {f"{name}_order": table[drawn[name]].unique() for name in ("hue", "style")}
-    names = table["measure"].unique()
-    _, axes = plt.subplots(1, len(names), figsize=(4.5 * len(names), 4.5))
-    for ax, name in zip(axes, names, strict=True):
-        rows = table[table["measure"] == name]
-        sns.lineplot(rows, x="step", y="value", ax=ax, palette="colorblind", **drawn)
-        ax.set(ylabel="", title=name, xticks=sorted({*rows["step"]}))
-    _over_steps(axes)
-    return style.legend(axes)
-
-
-def _over_steps(axes: np.ndarray) -> None:
-    for ax in axes:
-        style.from_zero(ax)
-        ax.set_xlabel("environment steps")
+    look = {"hue": "of", "style": "among", "units": "seed", "palette": "colorblind"}
+    look |= {f"{name}_order": table[look[name]].unique() for name in ("hue", "style")}
+    return style.over_steps(table, "measure", markers=True, **look)
 
 
 def state_histograms(dataset: Dataset, reference: Dataset) -> np.ndarray:
-    """Plot the six observations in which a dataset and a reference, black, differ most.
+    """Plot the eight observations in which a dataset and a reference, black, differ most.
 
     Titles give the Kolmogorov-Smirnov distance between their samples of every tenth state.
     """
@@ -95,15 +58,13 @@ def state_histograms(dataset: Dataset, reference: Dataset) -> np.ndarray:
     names = envs.observation_names(dataset.domain)
     lows, highs = np.percentile(np.concatenate([ours, theirs]), [0.5, 99.5], axis=0)
     outline = {"histtype": "step", "color": "black", "linewidth": 2, "label": reference.name}
-    lines = 1 + (len(names) > 3)
-    _, axes = plt.subplots(lines, 3, figsize=(15, 3.75 * lines), squeeze=False)
-    for ax, column in zip(axes.flat, np.argsort(distance)[::-1], strict=False):
+    shown = np.argsort(distance)[:-9:-1]
+    axes = style.panels(len(shown))
+    for ax, column in zip(axes, shown, strict=True):
         bins = np.linspace(lows[column], highs[column], 41)
         ax.hist(ours[:, column], bins, density=True, color="steelblue", label=dataset.name)
         ax.hist(theirs[:, column], bins, density=True, **outline)
         ax.set(title=f"{names[column].replace('_', ' ')}: {distance[column]:.2f}", yticks=[])
-    for ax in axes.flat[len(names) :]:
-        ax.remove()
     return style.legend(axes)
 
 
@@ -112,18 +73,16 @@ def torso(*datasets: Dataset) -> np.ndarray:
 
     Of other domains plot two coordinates of the physics state, or else of the observation.
     """
-    other, size = ([0, 1], (0, 0), "coordinate 1", "coordinate 2"), (6.5 * len(datasets), 4.5)
+    other = ([0, 1], (0, 0), "coordinate 1", "coordinate 2")
     columns, origin, xlabel, ylabel = _TORSO.get(datasets[0].domain, other)
-    _, axes = plt.subplots(1, len(datasets), figsize=size, sharex=True, sharey=True, squeeze=False)
-    for ax, data in zip(axes[0], datasets, strict=True):
-        shades = plt.get_cmap("viridis_r")(np.linspace(0.2, 1, len(data.files)))
+    axes = style.panels(len(datasets), 6.5, sharex=True, sharey=True)
+    for ax, data in zip(axes, datasets, strict=True):
+        shades = sns.color_palette("viridis_r", len(data.files))
         for color, episode in zip(shades, data.episodes(), strict=True):
-            state = episode.get("physics", episode["observation"])
-            positions = state[::10, columns] + origin
+            positions = episode.get("physics", episode["observation"])[::10, columns] + origin
             ax.scatter(*positions.T, s=12, color=color, linewidths=0)
-        ax.set(xlabel=xlabel, title=data.name)
-    axes[0, 0].set_ylabel(ylabel)
-    return axes[0]
+        ax.set(xlabel=xlabel, ylabel=ylabel, title=data.name)
+    return axes
 
 
 def clip(domain: str, states: np.ndarray, text: str = "") -> HTML | None:
@@ -138,7 +97,7 @@ def clip(domain: str, states: np.ndarray, text: str = "") -> HTML | None:
     if (frames := rendering.frames(model, states)) is None:
         ax = frame_strip(model, states[np.linspace(0, len(states) - 1, 8).astype(int)])
         return style.caption(ax, f"Moments, side by side in the order of time. {text}")
-    source = "data:image/gif;base64," + base64.b64encode(rendering.gif(frames)).decode()
+    source = "data:image/webp;base64," + base64.b64encode(rendering.webp(frames)).decode()
     text = html.escape(text)
     return HTML(f'<img src="{source}" alt="A clip. {text}" width="300"><p>{text}</p>')
 
@@ -148,26 +107,20 @@ def frame_strip(model: mujoco.MjModel, states: np.ndarray) -> Axes:
 
     A geom is a line of its length, as thick as its thinnest side.
     """
-    data, ends, body = mujoco.MjData(model), [], np.flatnonzero(model.geom_bodyid)  # no floor
-    half = model.geom_aabb[body, 3:]  # of the geoms' sides
-    axis, radius = half.argmax(1), half.min(1)
-    for state in states:
+    data, body = mujoco.MjData(model), np.flatnonzero(model.geom_bodyid)  # no floor
+    half, width = model.geom_aabb[body, 3:], model.stat.extent  # of sides; of a state
+    points = 72 * 13 / (len(states) * width)  # of a metre
+    _, ax = plt.subplots(figsize=(13, 2))
+    for place, state in enumerate(states):
         mujoco.mj_setState(model, data, state, rendering.PHYSICS)
         mujoco.mj_kinematics(model, data)
-        along = data.geom_xmat.reshape(-1, 3, 3)[body, :, axis] * np.ptp(half, 1)[:, None]
-        middle = data.geom_xpos[body] - [data.xpos[1, 0], 0, 0]
-        ends.append(np.stack([middle - along, middle + along], 1)[..., [0, 2]])
-    lines = np.array(ends)  # (T, geoms, 2 ends, 2)
-    x, z = np.moveaxis(lines, -1, 0)
-    width = 1.2 * (np.ptp(x) + 2 * radius.max())
-    inches = 13 / (len(states) * width)  # of a metre
-    x += np.arange(len(states))[:, None, None] * width
-    low, high = z.min() - 0.1 * width, z.max() + 0.1 * width
-    _, ax = plt.subplots(figsize=(13, inches * (high - low)))
-    thick = [*np.tile(2 * 72 * inches * radius, len(states))]
-    lines = [*lines.reshape(-1, 2, 2)]
-    ax.add_collection(LineCollection(lines, linewidths=thick, capstyle="round", alpha=0.8))
-    ax.set(xlim=(-width / 2, (len(states) - 0.5) * width), ylim=(low, high), aspect="equal")
-    ax.set_position((0, 0, 1, 1))
+        axis = data.geom_xmat.reshape(-1, 3, 3)[body, :, half.argmax(1)]
+        along = axis * np.ptp(half, 1)[:, None]
+        middle = data.geom_xpos[body] + [place * width - data.xpos[1, 0], 0, 0]
+        lines = np.stack([middle - along, middle + along], 1)[..., [0, 2]]
+        look = {"linewidths": 2 * points * half.min(1), "capstyle": "round", "alpha": 0.8}
+        ax.add_collection(LineCollection([*lines], **look))
+    ax.set(xlim=(-width / 2, (len(states) - 0.5) * width), aspect="equal")
+    ax.autoscale(axis="y")
     ax.set_axis_off()
     return ax

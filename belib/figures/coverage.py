@@ -5,7 +5,6 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
@@ -13,7 +12,7 @@ from belib.coverage import MEASURES, Embedding
 from belib.figures import style
 from belib.results.tables import once
 
-_SCALINGS = {"none": "raw observations", "robust": "robustly scaled"}
+_SCALINGS = {"none": "radius / largest, raw", "robust": "radius / largest, robustly scaled"}
 
 
 def maps(embedding: Embedding) -> np.ndarray:
@@ -21,23 +20,21 @@ def maps(embedding: Embedding) -> np.ndarray:
 
     All panels show one joint fit, with equal limits. Return the Axes.
     """
-    axes, rows = _panels(embedding)
-    for ax, row in zip(axes, rows.itertuples(), strict=True):
-        points = embedding.points[embedding.points["dataset"] == row.dataset]
-        _dots(ax, points, color=style.objective_color(row.objective, row.parameter))
+    axes, points = _panels(embedding)
+    for ax, (label, color) in zip(axes, style.of(points, "label")["palette"].items(), strict=True):
+        _dots(ax, points[points["label"] == label], color=color)
     return axes
 
 
-def time_maps(embedding: Embedding, *, episodes: int = 3) -> np.ndarray:
-    """Plot the same panels, coloured by step, with lines along evenly spaced episodes."""
-    (axes, rows), colors = _panels(embedding), plt.get_cmap("viridis_r")
-    for ax, name in zip(axes, rows["dataset"], strict=True):
-        points = embedding.points[embedding.points["dataset"] == name]
-        share = points["step"] / points["step"].max()
-        _dots(ax, points, c=share, cmap=colors, vmin=0, vmax=1)
-        numbers = points["episode"].unique()
-        for number in numbers[np.linspace(0, len(numbers) - 1, episodes).round().astype(int)]:
-            path = points[points["episode"] == number]
+def time_maps(embedding: Embedding) -> np.ndarray:
+    """Plot the same panels, coloured by step; lines along the first, middle and last episode."""
+    (axes, points), colors = _panels(embedding), plt.get_cmap("viridis_r")
+    for ax, (_, rows) in zip(axes, points.groupby("label", observed=True), strict=True):
+        share = rows["step"] / rows["step"].max()
+        _dots(ax, rows, c=share, cmap=colors, vmin=0, vmax=1)
+        numbers = rows["episode"].unique()
+        for number in numbers[[0, len(numbers) // 2, -1]]:
+            path = rows[rows["episode"] == number]
             color = colors(share[path.index].mean())
             ax.plot(path["x"], path["y"], color=color, linewidth=0.8, alpha=0.8)
     bar = {"label": "share of the dataset's steps", "shrink": 0.8, "aspect": 30}
@@ -50,16 +47,9 @@ def volumetric(table: pd.DataFrame) -> np.ndarray:
 
     The table comes from `coverage.volumetric_coverage`.
     """
-    labels = style.labelled(table).set_index("dataset")["label"]
-    table = table.assign(label=table["dataset"].map(labels))
-    _, axes = plt.subplots(1, len(_SCALINGS), figsize=(15, 5), sharey=True)
-    drawn = {"x": "step", "y": "coverage", **style.of(table, "label", lines=True)}
-    for ax, (scaling, title) in zip(axes, _SCALINGS.items(), strict=True):
-        sns.lineplot(table[table["scaling"] == scaling], ax=ax, estimator=None, **drawn)
-        ax.set(xlabel="environment steps T", ylabel="radius / largest", title=title, ylim=(0, 1.05))
-        ax.xaxis.set_major_locator(MaxNLocator(4))
-        ax.xaxis.set_major_formatter("{x:,.0f}")
-    return style.legend(axes, ncols=1 + len(labels) // 10)
+    table = style.labelled(table).replace({"scaling": _SCALINGS})
+    table = table.rename(columns={"coverage": "value"})
+    return style.over_steps(table, "scaling", **style.of(table, "label", lines=True))
 
 
 def measures(measured: pd.DataFrame) -> np.ndarray:
@@ -68,13 +58,14 @@ def measures(measured: pd.DataFrame) -> np.ndarray:
     The table comes from `coverage.measures`. Raise ValueError if a dataset has two values.
     """
     names = [name for name in MEASURES if name in measured]
-    rows = style.labelled(once(measured.reset_index(), ["dataset"], names))[::-1]
-    axes = _grid(len(names), 3.75, 1.6 + 0.36 * len(rows), sharey=True)
+    rows = style.labelled(once(measured.reset_index(), ["dataset"], names))
+    axes = style.panels(len(names), 3.75, 1.6 + 0.36 * len(rows), sharey=True)
     for ax, measure in zip(axes, names, strict=True):
-        for label, row in rows.iterrows():
+        for _, row in rows.sort_values("label", ascending=False).iterrows():
             look = {"fmt": style.look(row["objective"]).marker, "markersize": 10}
             look["color"] = style.objective_color(row["objective"], row["parameter"])
-            ax.errorbar(row[measure], label, xerr=1.96 * row.get(f"{measure}_se", np.nan), **look)
+            reach = 1.96 * row.get(f"{measure}_se", np.nan)
+            ax.errorbar(row[measure], row["label"], xerr=reach, **look)
         ax.set_title(MEASURES[measure], fontsize="medium")
         ax.grid(axis="x")
         ax.xaxis.set_major_locator(MaxNLocator(3))
@@ -83,24 +74,15 @@ def measures(measured: pd.DataFrame) -> np.ndarray:
 
 
 def _panels(embedding: Embedding) -> tuple[np.ndarray, pd.DataFrame]:
-    """Return one Axes per dataset with all points in grey, and the `labelled` datasets."""
-    rows = style.labelled(embedding.points)
-    axes = _grid(len(rows), 3.7, 3.7, sharex=True, sharey=True)
-    for ax, label in zip(axes, rows.index, strict=True):
-        _dots(ax, embedding.points, color="0.8")
+    """Return one Axes per dataset with all points in grey, and the `labelled` points."""
+    points = style.labelled(embedding.points)
+    labels = points["label"].cat.categories
+    axes = style.panels(len(labels), 3.7, 3.7, sharex=True, sharey=True)
+    for ax, label in zip(axes, labels, strict=True):
+        _dots(ax, points, color="0.8")
         ax.set_axis_off()  # maps have no units
         ax.set_title(label)
-    return axes, rows
-
-
-def _grid(count: int, width: float, height: float, **shared: Any) -> np.ndarray:
-    """Return `count` Axes of a width and height in rows of four."""
-    columns, lines = min(4, count), -(-count // 4)
-    figure = plt.figure(figsize=(width * columns, height * lines))
-    axes = figure.subplots(lines, columns, squeeze=False, **shared).flatten()
-    for ax in axes[count:]:
-        ax.remove()
-    return axes[:count]
+    return axes, points
 
 
 def _dots(ax: Axes, points: pd.DataFrame, **colors: Any) -> None:

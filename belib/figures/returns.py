@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
-from pandas.io.formats.style import Styler
 
 from belib.figures import style
 from belib.results import BASELINES, evaluations, scores
@@ -25,25 +24,27 @@ _LINES["trained online"] = ("tab:green", ":")
 _TICKS = sorted({*style.ALPHAS, *style.QS})
 
 
-def returns(table: pd.DataFrame, online: Mapping[str, float] | None = None) -> np.ndarray:
+def returns(table: pd.DataFrame, online: Mapping[str, float] = {}) -> np.ndarray:
     """Plot final returns: one bar per dataset, with one standard deviation over seeds, and dots.
 
     Datasets of one recipe stand side by side over its name. Return Axes (tasks, learners). `table`
     has baselines, too; `online` is the return of a policy trained online, for each task.
     """
-    table, datasets, look = _labelled(scores(table))
-    place = {"x": "label", "y": "return", "order": look["hue_order"]}
-    places = datasets.assign(place=range(len(datasets))).groupby("recipe", sort=False)["place"]
+    trained = {"algorithm": "trained online", "dataset": "none"}
+    trained = [{"task": task, "return": level, **trained} for task, level in online.items()]
+    table = style.labelled(pd.concat([scores(table), pd.DataFrame(trained)]))
+    look, codes = style.of(table, "label"), table["label"].cat.codes
+    places = codes.groupby(table["recipe"]).agg(["min", "max"]).sort_values("min")
 
     def draw(rows: pd.DataFrame, ax: Axes) -> None:
         bars = {"errorbar": "sd", "err_kws": {"color": "0.5", "linewidth": 1.5}, "saturation": 1}
-        sns.barplot(rows, ax=ax, **place, **look, **bars, legend=False)
-        ax.scatter(rows["label"].map(look["hue_order"].index), rows["return"], **_DOTS)
-        ax.set_xticks(places.mean(), places.groups, **_TURNED)
-        ax.set_xticks(places.max() + 0.5, minor=True)  # between recipes
+        sns.barplot(rows, x="label", y="return", ax=ax, dodge=False, legend=False, **look, **bars)
+        ax.scatter(rows["label"].cat.codes, rows["return"], **_DOTS)
+        ax.set_xticks(places.mean(axis=1), places.index, **_TURNED)
+        ax.set_xticks(places["max"] + 0.5, minor=True)  # between recipes
         ax.tick_params(axis="x", length=0)
 
-    return _grid(table, draw, width=3 + 0.35 * len(datasets), online=online)
+    return _grid(table, draw, width=3 + 0.35 * len(look["hue_order"]))
 
 
 def learning_curves(table: pd.DataFrame) -> np.ndarray:
@@ -51,8 +52,8 @@ def learning_curves(table: pd.DataFrame) -> np.ndarray:
 
     Return Axes (tasks, learners). `table` has all evaluations, and baselines.
     """
-    table = evaluations(table, "objective", "parameter", "variant")
-    table, _, look = _labelled(table, lines=True)
+    table = style.labelled(evaluations(table, "objective", "parameter", "variant"))
+    look = style.of(table, "label", lines=True)
 
     def draw(rows: pd.DataFrame, ax: Axes) -> None:
         lines = {"data": rows, "x": "step", "y": "return", "ax": ax, **look}
@@ -62,35 +63,22 @@ def learning_curves(table: pd.DataFrame) -> np.ndarray:
     return _grid(table, draw, width=4.8, xlabel="updates")
 
 
-def _labelled(table: pd.DataFrame, **options: Any) -> tuple[pd.DataFrame, pd.DataFrame, dict]:
-    """Return the table with a `label` for each dataset, the datasets, and the look of labels."""
-    datasets = style.labelled(table[table["dataset"] != "none"])  # that of baselines
-    table = table.assign(label=table["dataset"].map(datasets.set_index("dataset")["label"]))
-    return table, datasets, style.of(datasets, "label", **options)
-
-
 def _grid(
-    table: pd.DataFrame,
-    draw: Callable[..., Any],
-    *,
-    width: float = 9.2,
-    xlabel: str = "",
-    online: Mapping[str, float] | None = None,
+    table: pd.DataFrame, draw: Callable[..., Any], *, width: float = 9.2, xlabel: str = ""
 ) -> np.ndarray:
-    """Return Axes (tasks, learners) with what `draw` makes of their rows, and the baselines."""
-    learnt = table[~table["algorithm"].isin(BASELINES)]
+    """Return Axes (tasks, learners) with what `draw` makes of their rows, and lines of the rest."""
+    learnt = table[~table["algorithm"].isin(_LINES)]
     tasks, learners = (list(learnt[name].unique()) for name in ("task", "algorithm"))
     shape, size = (len(tasks), len(learners)), (len(learners) * width + 2.5, 3.6 * len(tasks) + 1)
     _, axes = plt.subplots(*shape, sharex="col", sharey="row", squeeze=False, figsize=size)
     for row, (task, mine) in zip(axes, learnt.groupby("task", sort=False), strict=True):
         levels = table[table["task"] == task].groupby("algorithm")["return"].mean()
-        levels["trained online"] = (online or {}).get(task, np.nan)
         for ax, learner in zip(row, learners, strict=True):
             draw(mine[mine["algorithm"] == learner], ax=ax)
             for name, (color, line) in _LINES.items():
-                if pd.notna(levels.get(name)):
+                if name in levels:
                     ax.axhline(levels[name], color=color, linestyle=line, linewidth=2, label=name)
-            title = f"{_title(task)}, {learner.upper().replace('_', '+')}"
+            title = f"{task.replace('_', ' ')}, {learner.upper().replace('_', '+')}"
             ax.set(title=title, xlabel=xlabel, ylabel="episode return")
             style.from_zero(ax)
             ax.label_outer()
@@ -98,10 +86,6 @@ def _grid(
             most = 1.5 * max(mine["return"].max(), levels.max())
             row[0].set_ylim(0, min(most, row[0].get_ylim()[1]))
     return style.legend(axes)
-
-
-def _title(task: str) -> str:
-    return task[:1].upper() + task[1:].replace("_", " ")
 
 
 def parameter_curves(table: pd.DataFrame, means: pd.DataFrame | None = None) -> np.ndarray:
@@ -144,23 +128,23 @@ def comparisons(table: pd.DataFrame) -> np.ndarray:
     Return Axes, one per task. The grey band reaches to `MARGIN`, the margin of equivalence. Every
     interval has its verdict: `better` and `worse` are orange, `equivalent` is blue.
     """
-    pairs, tasks = list(table["pair"].unique())[::-1], table["task"].unique()
-    size = (4.2 * len(tasks) + 3, 0.6 * len(pairs) + 1.8)
-    _, axes = plt.subplots(1, len(tasks), sharey=True, squeeze=False, figsize=size)
+    groups, height = table.groupby("task", sort=False), 1.8 + 0.6 * table["pair"].nunique()
+    axes = style.panels(len(groups), 5, height, sharey=True)
     colors = {"better": style.ACCENT, "worse": style.ACCENT, "equivalent": "tab:blue"}
-    for ax, task in zip(axes[0], tasks, strict=True):
-        for row in table[table["task"] == task].itertuples():
-            place, color = pairs.index(row.pair), colors.get(row.verdict, "0.35")
-            low, value, high = np.array([row.low, row.value, row.high]) / row.sd
-            ax.plot([low, high], [place, place], linewidth=3, color=color)
-            ax.plot(value, place, "o", markersize=11, color=color)
-            ax.annotate(row.verdict, (value, place + 0.2), fontsize=11, ha="center", color=color)
+    for ax, (task, rows) in zip(axes, groups, strict=True):
+        for row in rows.itertuples():
+            color, reach = colors.get(row.verdict, "0.35"), (row.high - row.low) / 2 / row.sd
+            place = row.value / row.sd, row.pair
+            ax.errorbar(*place, xerr=reach, fmt="o", color=color, markersize=11, linewidth=3)
+            above = {"xytext": (0, 9), "textcoords": "offset points", "ha": "center"}
+            ax.annotate(row.verdict, place, **above, fontsize=11, color=color)
         ax.axvline(0, color="black", linewidth=1.5)
         ax.axvspan(-MARGIN, MARGIN, color="0.9", linewidth=0)
-        ax.set(title=_title(task), xlabel="difference, sd of datasets")
+        ax.set(title=task.replace("_", " "), xlabel="difference, sd of datasets")
+        ax.margins(y=0.2)  # for the topmost verdict
         ax.grid(axis="x")
-    axes[0, 0].set(yticks=range(len(pairs)), yticklabels=pairs, ylim=(-0.6, len(pairs) - 0.3))
-    return axes[0]
+    axes[0].invert_yaxis()  # the first pair is on top
+    return axes
 
 
 def coverage_returns(table: pd.DataFrame, baselines: pd.DataFrame) -> np.ndarray:
@@ -172,8 +156,7 @@ def coverage_returns(table: pd.DataFrame, baselines: pd.DataFrame) -> np.ndarray
     look = style.of(table, lines=True) | {"s": 130, "edgecolor": "black"}
     del look["dashes"]
     draw = partial(sns.scatterplot, x="other", y="return", **look)
-    axes = _grid(pd.concat([table, baselines]), draw, xlabel="coverage")
-    return style.legend(axes, ncols=2)
+    return _grid(pd.concat([table, baselines]), draw, xlabel="coverage")
 
 
 def labels(table: pd.DataFrame) -> Axes:
@@ -181,9 +164,9 @@ def labels(table: pd.DataFrame) -> Axes:
 
     `table` comes from `datasets.task_returns`.
     """
-    table, _, look = _labelled(table)
-    _, ax = plt.subplots(figsize=(9, 5))
-    sns.stripplot(table, x="task", y="return", ax=ax, dodge=True, size=5, alpha=0.7, **look)
+    table, (_, ax) = style.labelled(table), plt.subplots(figsize=(9, 5))
+    look = {"dodge": True, "size": 5, "alpha": 0.7, **style.of(table, "label")}
+    sns.stripplot(table, x="task", y="return", ax=ax, **look)
     ax.set(xlabel="", ylabel="return of an episode")
     style.from_zero(ax)
     return style.legend(ax)
@@ -196,18 +179,4 @@ def improvement(matrix: pd.DataFrame) -> Axes:
     numbers = {"vmin": 0, "vmax": 1, "center": 0.5, "cmap": "PRGn", "annot": True, "fmt": ".2f"}
     sns.heatmap(matrix, ax=ax, square=True, cbar_kws={"label": "P(row above column)"}, **numbers)
     ax.set(ylabel="a run on this", xlabel="returns more than a run on this")
-    ax.set_xticklabels(ax.get_xticklabels(), **_TURNED)
     return ax
-
-
-def table_1(rows: pd.DataFrame) -> Styler:
-    """Return `results.table_1` as the paper prints it, objectives across, the highest bold."""
-    numbers = ["best over everything", "mean of finals", "best mean", "policies"]
-    labels = {name: look.label for name, look in style.LOOKS.items()}
-    wide = rows.assign(objective=rows["objective"].map(labels))
-    wide = wide.pivot(index="task", columns="objective", values=numbers)
-    wide = wide.reindex(rows["task"].unique()).reindex(columns=labels.values(), level=1)
-    styled = wide.style.format("{:.0f}", na_rep="")
-    for name in numbers[:3]:
-        styled = styled.highlight_max(axis=1, subset=[name], props="font-weight: bold")
-    return styled

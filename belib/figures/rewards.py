@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from belib.coverage.maps import StateMap
 from belib.figures import style
-from belib.figures.style import ACCENT, REWARD_COLORS, SHANNON
-from belib.rewards import behavioral_reward, behavioral_reward_exact, shannon_reward
+from belib.figures.style import ACCENT, REWARD_COLORS
+from belib.rewards import behavioral_reward, behavioral_reward_exact, peak_distance, shannon_reward
 from belib.weighting import prelec_beta
 
 _DISTANCE = np.geomspace(1e-2, 1e3, 400)
@@ -35,13 +35,11 @@ def curves(alphas: Sequence[float], n_outcomes: int) -> NDArray:
 
 def panels(rewards: Mapping[str, Callable], objective: str, parameters: Sequence[float]) -> NDArray:
     """Plot functions of (distance, parameter) on log axes, SE dotted: one Axes per title."""
-    axes = _row(len(rewards), sharey=False)
-    for ax, (title, reward) in zip(axes, rewards.items(), strict=True):
-        style.curves(ax, _DISTANCE, objective, parameters, lambda p, r=reward: r(_DISTANCE, p))
-        ax.plot(_DISTANCE, shannon_reward(_DISTANCE), label="SE", **SHANNON)
-        ax.set(xscale="log", yscale="log", xlim=(0.01, 1000), ylim=(1e-5, 1e4), title=title)
-        ax.set(xlabel="distance R", ylabel="reward")
-    return style.legend(axes)
+    shannon, lines = {("shannon", None): shannon_reward(_DISTANCE)}, {}
+    for title, reward in rewards.items():
+        lines[title] = {(objective, p): reward(_DISTANCE, p) for p in parameters} | shannon
+    limits = {"xscale": "log", "yscale": "log", "xlim": (0.01, 1000), "ylim": (1e-5, 1e4)}
+    return style.curves(_DISTANCE, lines, xlabel="distance R", ylabel="reward", **limits)
 
 
 def surface(alphas: tuple[float, float], n_outcomes: int) -> Axes:
@@ -52,11 +50,10 @@ def surface(alphas: tuple[float, float], n_outcomes: int) -> Axes:
     image = ax.pcolormesh(_DISTANCE, alpha, reward, norm=LogNorm(1e-6, 1e4), cmap=REWARD_COLORS)
     lines = ax.contour(_DISTANCE, alpha, reward, [1e-4, 0.01, 1, 100], colors="k", linewidths=1)
     ax.clabel(lines, fmt="%g", fontsize=11)
-    peak = reward.argmax(1)
-    inside = peak < len(_DISTANCE) - 1
-    ax.plot(_DISTANCE[peak[inside]], alpha[inside], color=ACCENT, linewidth=4)
+    peak = [peak_distance(alpha=a, beta=prelec_beta(a, n_outcomes)) for a in alpha]
+    ax.plot(peak, alpha, color=ACCENT, linewidth=4)
     ax.axhline(1, color="black", linestyle=":")
-    ax.set(xscale="log", yscale="log", xlabel="distance R", ylabel="α")
+    ax.set(xscale="log", yscale="log", xlim=(0.01, 1000), xlabel="distance R", ylabel="α")
     ax.set_yticks([0.2, 0.5, 1, 2, 5], ["0.2", "0.5", "1", "2", "5"])
     ax.minorticks_off()
     ax.figure.colorbar(image, label="reward", extend="both")
@@ -81,7 +78,7 @@ def exact_and_simplified(typical: Mapping[int, float], n_outcomes: int, *, k: in
     `typical` maps d to distances; each d has an Axes with the exact reward (of 1,024 states) and
     the paper's simplified one. Beta is conditioned on M = `n_outcomes`.
     """
-    axes, alphas = _row(len(typical)), np.geomspace(0.1, 5, 150)
+    axes, alphas = style.panels(len(typical), 5.4, 5, sharey=True), np.geomspace(0.1, 5, 150)
     pairs = [{"alpha": alpha, "beta": prelec_beta(alpha, n_outcomes)} for alpha in alphas]
     for ax, (d, distance) in zip(axes, typical.items(), strict=True):
         r = distance * np.array([1 - 1e-4, 1 + 1e-4])
@@ -100,7 +97,7 @@ def exact_and_simplified(typical: Mapping[int, float], n_outcomes: int, *, k: in
 
 def on_states(states: StateMap, alphas: Sequence[float], n_outcomes: int) -> NDArray:
     """Plot states in the colour of reward / highest, the best-paid tenth ringed, per alpha."""
-    axes, tenth = _row(len(alphas)), slice(-(len(states.distance) // 10), None)
+    axes, tenth = style.panels(len(alphas), 5.4, 5), slice(-(len(states.distance) // 10), None)
     for ax, alpha in zip(axes, alphas, strict=True):
         reward = _reward(states.distance, alpha, n_outcomes)
         order = np.argsort(reward)  # the best paid on top
@@ -116,9 +113,3 @@ def on_states(states: StateMap, alphas: Sequence[float], n_outcomes: int) -> NDA
 
 def _reward(distance: NDArray, alpha: float, n_outcomes: int) -> NDArray:
     return behavioral_reward(distance, alpha=alpha, beta=prelec_beta(alpha, n_outcomes))
-
-
-def _row(count: int, *, sharey: bool = True) -> NDArray:
-    """Return Axes side by side with equal limits."""
-    size = (4.8 * count + 2, 5)
-    return plt.subplots(1, count, figsize=size, sharex=True, sharey=sharey, squeeze=False)[1][0]

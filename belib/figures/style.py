@@ -1,7 +1,7 @@
 """The style of all figures: the look of each objective, legends, captions."""
 
 import textwrap
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import matplotlib.pyplot as plt
@@ -10,6 +10,7 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap, to_rgba
+from matplotlib.ticker import MaxNLocator
 
 
 class Look(NamedTuple):
@@ -77,7 +78,7 @@ def recipes(table: pd.DataFrame) -> pd.Series:
 
 def of(table: pd.DataFrame, hue: str = "recipe", *, lines: bool = False) -> dict[str, Any]:
     """Return seaborn's hues for a column of labels; for `lines` dashes and markers, too."""
-    rows = table.drop_duplicates(hue).set_index(hue).reindex(columns=_RECIPE)
+    rows = table.drop_duplicates(hue).dropna(subset=hue).set_index(hue).reindex(columns=_RECIPE)
     rows["rank"] = [[*LOOKS, name].index(name) for name in rows["objective"]]
     rows = rows.sort_values(["rank", "parameter", "variant", hue], na_position="first")
     names, order = rows["objective"], list(rows.index)
@@ -91,22 +92,55 @@ def of(table: pd.DataFrame, hue: str = "recipe", *, lines: bool = False) -> dict
 
 
 def labelled(table: pd.DataFrame) -> pd.DataFrame:
-    """Return one row per dataset, in the order of legends, with a unique `label` as index, too.
+    """Return the table with a `label` for each dataset, unique and in the order of legends.
 
     The label is the `recipe`, plus the name if several share it, or the name without an objective.
+    Rows of the dataset `none`, of baselines, have none.
     """
-    rows = table.drop_duplicates("dataset")
-    recipe = recipes(rows).where(rows["objective"].notna(), rows["dataset"])
-    label = recipe.mask(recipe.duplicated(keep=False), recipe + " (" + rows["dataset"] + ")")
-    rows = rows.assign(recipe=recipe, label=label)
-    return rows.set_index("label", drop=False).loc[of(rows, "label")["hue_order"]]
+    rows = table[table["dataset"] != "none"].drop_duplicates("dataset").set_index("dataset")
+    recipe = recipes(rows).where(rows["objective"].notna(), rows.index)
+    label = recipe.mask(recipe.duplicated(keep=False), recipe + " (" + rows.index + ")")
+    order = of(rows.assign(label=label), "label")["hue_order"]
+    names, recipe = table["dataset"].map(label), table["dataset"].map(recipe)
+    return table.assign(recipe=recipe, label=pd.Categorical(names, order))
 
 
-def curves(ax: Axes, x: Any, objective: str, parameters: Any, y: Callable[[float], Any]) -> None:
-    """Plot y(parameter) over x for several parameters of an objective."""
-    for parameter in parameters:
-        recipe = objective, parameter
-        ax.plot(x, y(parameter), color=objective_color(*recipe), label=objective_label(*recipe))
+def panels(count: int, width: float = 4.8, height: float = 4.5, **shared: Any) -> np.ndarray:
+    """Return `count` Axes of a width and height, four in a row."""
+    columns, lines = min(4, count), -(-count // 4)
+    size = (width * columns, height * lines)
+    axes = plt.subplots(lines, columns, squeeze=False, figsize=size, **shared)[1].flatten()
+    for ax in axes[count:]:
+        ax.remove()
+    return axes[:count]
+
+
+def over_steps(table: pd.DataFrame, panel: str, **look: Any) -> np.ndarray:
+    """Plot `value` over `step` as lines from 0: one Axes per value of the column `panel`."""
+    groups = table.groupby(panel, sort=False)
+    axes = panels(len(groups), 5)
+    for ax, (title, rows) in zip(axes, groups, strict=True):
+        sns.lineplot(rows, x="step", y="value", ax=ax, estimator=None, **look)
+        ax.set(xlabel="environment steps", ylabel="", title=title.replace("_", " "))
+        ax.xaxis.set_major_locator(MaxNLocator(4))
+        ax.xaxis.set_major_formatter("{x:,.0f}")
+        from_zero(ax)
+    return legend(axes)
+
+
+def curves(x: Any, lines: Mapping[str, Mapping[tuple, Any]], **labels: Any) -> np.ndarray:
+    """Plot over x what `lines` have for each (objective, parameter): one Axes per title, SE dotted.
+
+    `labels` are the Axes' properties, such as `xlabel`.
+    """
+    axes = panels(len(lines), 7, 5)
+    for ax, (title, values) in zip(axes, lines.items(), strict=True):
+        for recipe, y in values.items():
+            dotted = SHANNON if recipe[0] == "shannon" else {}
+            look = {"color": objective_color(*recipe), "label": objective_label(*recipe)}
+            ax.plot(x, y, **look | dotted)
+        ax.set(title=title, **labels)
+    return legend(axes)
 
 
 def from_zero(ax: Axes) -> None:
@@ -122,7 +156,8 @@ def legend(axes: Any, **options: Any) -> Any:
         entries |= dict(zip(labels, handles, strict=True))
         ax.legend_ = None  # seaborn's
     options = {"loc": "upper left", "bbox_to_anchor": (1, 1), "fontsize": 13} | options
-    rows[0, -1].legend(entries.values(), entries.keys(), frameon=False, **options)
+    options |= {"frameon": False, "ncols": 1 + len(entries) // 12}
+    rows[0, -1].legend(entries.values(), entries.keys(), **options)
     return axes
 
 

@@ -35,8 +35,8 @@ chosen by its own return."""
 MEMBER = ["task", "dataset", "algorithm", "seed"]
 """The columns that identify a policy."""
 
-_RULES: dict[str, Any] = {"names": MEMBER[:3], "integers": ["seed", "step"]}
-_RULES["numbers"] = ["return", "parameter", "episodes", "upright"]
+_RULES: dict[str, Any] = {"names": MEMBER[:3], "integers": ["seed", "step"], "numbers": ["return"]}
+_RULES["optional"] = ["parameter", "episodes", "upright"]
 
 PAPER_TABLE_1 = pd.DataFrame(
     {
@@ -109,7 +109,7 @@ def evaluations(table: pd.DataFrame, *columns: str) -> pd.DataFrame:
     if one of `MEMBER`, `step`, `return`, the scales and `columns` is missing, for several scales,
     and if a policy has two returns at one step.
     """
-    table = tables.checked(table, others=["return", "scale", "data_scale", *columns], **_RULES)
+    table = tables.checked(table, others=["scale", "data_scale", *columns], **_RULES)
     for name in ("scale", "data_scale"):
         scales = sorted(table[name].dropna().unique())
         if len(scales) > 1:

@@ -17,14 +17,16 @@ def checked(
     integers: Iterable[str] = (),
     numbers: Iterable[str] = (),
     others: Iterable[str] = (),
+    optional: Iterable[str] = (),
     empty: bool = False,
 ) -> pd.DataFrame:
     """Return a copy of a table with rows numbered from 0 and columns of the required types.
 
     Args:
         names, integers: columns of text, and of whole numbers, without missing values.
-        numbers: columns of real numbers, finite or missing, which the table may lack.
+        numbers: columns of real numbers, finite or missing.
         others: required columns of any type.
+        optional: columns that are checked as `numbers` if the table has them.
         empty: whether a table without rows is accepted.
 
     Categories become plain values. Raise ValueError that names the column, the rule, the value.
@@ -33,8 +35,8 @@ def checked(
         raise ValueError("table must have columns with different names")
     if table.empty and not empty:
         raise ValueError("table must have rows, got none")
-    names, integers = list(names), list(integers)
-    required = dict.fromkeys([*others, *names, *integers])
+    names, integers, numbers = list(names), list(integers), list(numbers)
+    required = dict.fromkeys([*others, *names, *integers, *numbers])
     if missing := [name for name in required if name not in table]:
         got = ", ".join(map(str, table.columns))
         raise ValueError(f"table must have the columns {', '.join(missing)}, got {got}")
@@ -45,7 +47,7 @@ def checked(
         if table[name].isna().any():
             raise ValueError(f"{name} must be given in every row")
         table[name] = table[name].astype(str)
-    for name in [*integers, *(name for name in numbers if name in table)]:
+    for name in [*integers, *numbers, *(name for name in optional if name in table)]:
         table[name] = _numbers(table[name], whole=name in integers)
     return table
 

@@ -5,6 +5,7 @@ import io
 import ipywidgets as ui
 import numpy as np
 import pandas as pd
+import seaborn as sns
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
@@ -22,9 +23,9 @@ class CoverageMap(ui.VBox):
     """
 
     def __init__(self, embedding: Embedding):
-        labels = labelled(embedding.points).set_index("dataset")["label"]
-        self.points = embedding.points.assign(label=embedding.points["dataset"].map(labels))
-        names, colors = list(labels), embedding.points.columns.difference(_FIXED, sort=False)
+        self.points = labelled(embedding.points)
+        names = list(self.points["label"].cat.categories)
+        colors = embedding.points.columns.difference(_FIXED, sort=False)
         self.datasets = ui.SelectMultiple(options=names, value=names, description="datasets")
         self.color = ui.Dropdown(options=["objective", *colors], description="colour")
         self.x, self.y = (self._side(axis) for axis in "xy")
@@ -55,15 +56,10 @@ class CoverageMap(ui.VBox):
         ax, color = figure.add_subplot(), self.color.value
         size = float(np.clip(6000 / len(self.points), 1.5, 14))
         ax.scatter(self.points["x"], self.points["y"], s=size, color="0.85", linewidths=0)
-        if color == "objective":
-            for label, rgba in of(chosen, "label")["palette"].items():
-                x, y = chosen.loc[chosen["label"] == label, ["x", "y"]].to_numpy().T
-                ax.scatter(x, y, s=2 * size, color=[rgba], linewidths=0, label=label)
-            legend(ax, fontsize=11)
-        else:
-            shades = {"cmap": "viridis_r", "plotnonfinite": True, "s": 2 * size, "linewidths": 0}
-            drawn = ax.scatter(chosen["x"], chosen["y"], c=chosen[color], **shades)
-            figure.colorbar(drawn, label=color)
+        shades = {"hue": color, "palette": "viridis_r"}
+        look = of(chosen, "label") if color == "objective" else shades
+        sns.scatterplot(chosen, x="x", y="y", ax=ax, s=2 * size, linewidth=0, **look)
+        legend(ax, fontsize=11, title=color)
         (x, right), (y, top) = self.x.value, self.y.value
         ax.add_patch(Rectangle((x, y), right - x, top - y, fill=False, ec=ACCENT, linewidth=2))
         ax.set_axis_off()

@@ -5,12 +5,12 @@ one value per dataset; their variances may differ (Welch 1947). `docs/study.md` 
 tests decide.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import optimize, stats
+from scipy import special, stats
 
 from belib.arrays import real_array
 
@@ -19,32 +19,31 @@ Runs = Sequence[Array]
 LEVEL, MARGIN = 0.05, 0.5  # of tests; of equivalence, in standard deviations
 
 
-def interquartile_mean(runs: Runs) -> Array:
-    """Return the mean of the middle half of all scores (..., R) of all tasks; NaN without any.
+class Interval(NamedTuple):
+    """An estimate with its confidence interval and p-value."""
 
-    >>> float(interquartile_mean([np.array([0.0, 1.0, 2.0]), np.array([3.0, 1000.0])]))
+    value: float
+    low: float = np.nan
+    high: float = np.nan
+    p: float = np.nan
+
+
+def interquartile_mean(runs: Runs) -> Interval:
+    """Return the mean of the middle half of all scores of all tasks, with a 95 % interval.
+
+    The interval is a percentile bootstrap that draws runs within tasks: tasks are fixed, and other
+    seeds would differ. There is none if a task has fewer than two runs, and no mean without scores.
+
+    >>> interquartile_mean([np.array([0.0, 1.0, 2.0]), np.array([3.0, 1000.0])]).value
     2.0
     """
-    scores = np.concatenate([real_array("runs", task) for task in runs], -1)
-    if not scores.size:
-        return np.full(scores.shape[:-1], np.nan)
-    return stats.trim_mean(scores, 0.25, axis=-1)
-
-
-def bootstrap(
-    runs: Runs, statistic: Callable[[Runs], Array], *, repetitions: int = 2000
-) -> tuple[float, float]:
-    """Return a 95 % percentile interval of a statistic of runs, resampled within tasks.
-
-    Tasks are fixed and runs are random: the interval is over other seeds. It is NaN if no task has
-    two runs. `statistic` reduces the last axis of scores (..., R).
-    """
-    runs, random = _checked_runs(runs), np.random.default_rng(0)
-    if max(map(len, runs), default=0) < 2:
-        return np.nan, np.nan
-    resampled = [random.choice(task, (repetitions, len(task))) for task in runs]
-    low, high = np.quantile(statistic(resampled), [(1 - 0.95) / 2, (1 + 0.95) / 2])
-    return float(low), float(high)
+    runs = _checked_runs(runs)
+    mean = lambda *tasks, axis=-1: stats.trim_mean(np.concatenate(tasks, axis), 0.25, axis)  # noqa: E731
+    if min(map(len, runs), default=0) < 2:
+        return Interval(float(mean(*runs)) if any(map(len, runs)) else np.nan)
+    options = {"n_resamples": 2000, "method": "percentile", "rng": 0}
+    ends = stats.bootstrap(runs, mean, **options).confidence_interval
+    return Interval(float(mean(*runs)), float(ends.low), float(ends.high))
 
 
 def probability_of_improvement(runs: Runs, others: Runs) -> float:
@@ -62,15 +61,6 @@ def _checked_runs(runs: Runs) -> list[Array]:
     if isinstance(runs, np.ndarray):
         raise ValueError(f"runs must be a list of one array (R,) per task, got shape {runs.shape}")
     return [real_array("runs", task, ndim=1) for task in runs]
-
-
-class Interval(NamedTuple):
-    """An estimate with its confidence interval and p-value."""
-
-    value: float
-    low: float = np.nan
-    high: float = np.nan
-    p: float = np.nan
 
 
 def rank_correlation(x: Array, y: Array, *, level: float = LEVEL) -> Interval:
@@ -180,18 +170,17 @@ def verdict(p: float, p_different: float, value: float) -> str:
     return "equivalent" if p_different < LEVEL else "undecided"
 
 
-def detectable(datasets: float, *, level: float = LEVEL, power: float = 0.8) -> float:
-    """Return the effect, in standard deviations, that a two-sided t test of two arms finds.
+def detectable(datasets: float, *, level: float = LEVEL) -> float:
+    """Return the effect, in standard deviations, that is seen with a power of 80 %.
 
-    `power` is the probability to find it with so many datasets an arm.
+    The test is the two-sided t test of two arms; its square has a noncentral F distribution.
 
     >>> round(detectable(40), 2), round(detectable(6), 1)
     (0.63, 1.8)
     """
     df = 2 * datasets - 2
-    critical = stats.t.ppf(1 - level / 2, df) ** 2  # t squared is F
-    short = lambda effect: stats.ncf.sf(critical, 1, df, effect**2 * datasets / 2) - power  # noqa: E731
-    return float(optimize.brentq(short, 1e-6, 100.0))
+    noncentrality = special.ncfdtrinc(1, df, 0.2, stats.f.isf(level, 1, df))
+    return float(np.sqrt(2 * noncentrality / datasets))
 
 
 def variance_components(values: ArrayLike) -> dict[str, float]:

@@ -10,7 +10,7 @@ import pandas as pd
 from belib import paths
 from belib.config import ALGORITHMS, OfflineConfig, PretrainConfig
 from belib.results import tables
-from belib.statistics import bootstrap, interquartile_mean, probability_of_improvement
+from belib.statistics import interquartile_mean, probability_of_improvement
 
 COLUMNS = ("domain", "task", "dataset", "objective", "parameter", "algorithm", "seed", "step")
 COLUMNS += ("return", "episodes", "upright", "status", "scale", "data_scale", "revision")
@@ -156,10 +156,10 @@ def summary(table: pd.DataFrame, score: str = "final") -> pd.DataFrame:
     members = scores(evaluations(table, "upright"), score)
     for key, group in members.groupby(MEMBER[:3]):
         returns, first = group["return"].dropna(), group.iloc[0]
-        low, high = bootstrap([returns.to_numpy()], interquartile_mean)
+        iqm = interquartile_mean([returns.to_numpy()])
         row = dict(zip(MEMBER[:3], key, strict=True)) | {"score": score}
         row |= {"mean": returns.mean(), "sd": returns.std()}
-        row |= {"iqm": float(interquartile_mean([returns])), "low": low, "high": high}
+        row |= {"iqm": iqm.value, "low": iqm.low, "high": iqm.high}
         row |= {"seeds": len(returns), "diverged": len(group) - len(returns)}
         row |= {"step": first["step"], "scale": first["scale"], "upright": group["upright"].mean()}
         rows.append(row)

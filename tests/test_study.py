@@ -136,6 +136,13 @@ def test_a_task_that_was_not_learnt_bears_no_verdict():
     assert "nothing learnt" not in rows[["BE 0.5 − RND", "BE 0.5 − random actions"]].tolist()
 
 
+def test_tables_without_the_return_of_doing_nothing_are_refused():
+    made = synthetic.tables(**SMALL)
+    learnt = made.offline.query("algorithm != 'zero action'")
+    with pytest.raises(ValueError, match="doing nothing, got none on .*walker_stand"):
+        study.units(made._replace(offline=learnt))
+
+
 def test_variants_are_compared_where_they_are_asked_for():
     """Objectives without distances have no variants; the size of the reward is a secondary arm."""
     grid = [

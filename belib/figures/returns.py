@@ -44,7 +44,7 @@ def returns(table: pd.DataFrame, online: Mapping[str, float] = {}) -> np.ndarray
         ax.set_xticks(places["max"] + 0.5, minor=True)  # between recipes
         ax.tick_params(axis="x", length=0)
 
-    return _grid(table, draw, width=3 + 0.35 * len(look["hue_order"]))
+    return _grid(table, draw, width=min(20, 3 + 0.35 * len(look["hue_order"])))
 
 
 def learning_curves(table: pd.DataFrame) -> np.ndarray:
@@ -170,13 +170,3 @@ def labels(table: pd.DataFrame) -> Axes:
     ax.set(xlabel="", ylabel="return of an episode")
     style.from_zero(ax)
     return style.legend(ax)
-
-
-def improvement(matrix: pd.DataFrame) -> Axes:
-    """Plot `results.improvement`: the chance that a row's run is better than a column's."""
-    size = 1.2 * len(matrix) + 3
-    _, ax = plt.subplots(figsize=(size + 1.5, size))
-    numbers = {"vmin": 0, "vmax": 1, "center": 0.5, "cmap": "PRGn", "annot": True, "fmt": ".2f"}
-    sns.heatmap(matrix, ax=ax, square=True, cbar_kws={"label": "P(row above column)"}, **numbers)
-    ax.set(ylabel="a run on this", xlabel="returns more than a run on this")
-    return ax

@@ -54,11 +54,13 @@ def units(tables: Tables, score: str = "late", *, variant: str = "") -> pd.DataF
     """Return one row per dataset, task and `measure`: a learner's name, or one of `MEASURES`.
 
     `floor` is the return of doing nothing; a policy that diverged gets this return. For `score` see
-    `results.scores`, for `variant` see `recipes`.
+    `results.scores`, for `variant` see `recipes`. Raise ValueError for a task without a floor.
     """
     returns = policies(tables, score, variant=variant)
     nothing = tables.baselines.query(f"algorithm == '{results.BASELINES[0]}'")
     returns["floor"] = returns["task"].map(nothing.groupby("task")["return"].mean())
+    if missing := {*returns.loc[returns["floor"].isna(), "task"]}:
+        raise ValueError(f"tables must have returns of doing nothing, got none on {missing}")
     returns["value"] = returns["return"].fillna(returns["floor"])
     covered = tables.coverage.melt(_DATASET, MEASURES, "measure", "value").dropna(subset="value")
     covered = recipes(tables, variant).merge(covered, on=_DATASET)

@@ -50,9 +50,9 @@ def test_one_order_palette_and_markers_of_a_table_that_is_shuffled():
     [([-4.0, -2.0], (-4.2, 0)), ([-1.0, 2.0], (-1.15, 2.15)), ([1, 2], (0, 2.1))],
 )
 def test_collection_curves_hold_zero_and_show_what_there_is(paid, limits):
-    metrics = pd.DataFrame({"step": [1, 2], "intrinsic_reward": paid, "return_walk": [100, 150.0]})
+    metrics = {"step": [1, 2], "intrinsic_reward": paid, "return_walk": [100, 150.0], "value": 0.0}
     columns = ["intrinsic_reward", "representation_scale", "return_walk"]
-    axes = figures.collection.curves([metrics], [PretrainConfig()], columns)
+    axes = figures.collection.curves([pd.DataFrame(metrics)], [PretrainConfig()], columns)
     assert [ax.get_title() for ax in axes] == ["intrinsic reward", "return walk"]
     assert axes[0].get_ylim() == pytest.approx(limits)
     assert axes[1].lines[0].get_ydata().tolist() == [100, 150]

@@ -139,7 +139,7 @@ def test_a_task_that_was_not_learnt_bears_no_verdict():
 def test_tables_without_the_return_of_doing_nothing_are_refused():
     made = synthetic.tables(**SMALL)
     learnt = made.offline.query("algorithm != 'zero action'")
-    with pytest.raises(ValueError, match="doing nothing, got none on .*walker_stand"):
+    with pytest.raises(ValueError, match=r"doing nothing, got none on .*walker_stand"):
         study.units(made._replace(offline=learnt))
 
 

@@ -35,7 +35,8 @@ def curves(
         m.assign(**{key: getattr(config, key) for key in keys})
         for m, config in zip(metrics, configs, strict=True)
     )
-    table = table.melt(["step", *keys], table.columns.intersection(columns), "metric")
+    table = table[["step", *keys, *(name for name in columns if name in table)]]
+    table = table.melt(["step", *keys], var_name="metric")
     table["recipe"] = style.recipes(table)
     return style.over_steps(table, "metric", units="seed", **style.of(table, lines=True))
 

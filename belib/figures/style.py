@@ -106,8 +106,9 @@ def labelled(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def panels(count: int, width: float = 4.8, height: float = 4.5, **shared: Any) -> np.ndarray:
-    """Return `count` Axes of a width and height, four in a row."""
-    columns, lines = min(4, count), -(-count // 4)
+    """Return `count` Axes of a width and height, in rows of at most four."""
+    lines = -(-count // 4)
+    columns = -(-count // lines)
     size = (width * columns, height * lines)
     axes = plt.subplots(lines, columns, squeeze=False, figsize=size, **shared)[1].flatten()
     for ax in axes[count:]:

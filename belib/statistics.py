@@ -183,22 +183,6 @@ def detectable(datasets: float, *, level: float = LEVEL) -> float:
     return float(np.sqrt(2 * noncentrality / datasets))
 
 
-def variance_components(values: ArrayLike) -> dict[str, float]:
-    """Return the variances that datasets, learner seeds and checkpoints add to an evaluation.
-
-    Values have the shape (datasets, seeds, checkpoints). Estimates are those of a balanced nested
-    design (Searle et al. 1992, chapter 3); small ones may be negative.
-    """
-    table = real_array("values", values, ndim=3)
-    if min(table.shape) < 2:
-        raise ValueError(f"values must have 2 or more along each axis, got {table.shape}")
-    checkpoint = table.var(axis=2, ddof=1).mean()
-    seeds = table.mean(2).var(axis=1, ddof=1).mean()
-    datasets = table.mean((1, 2)).var(ddof=1)
-    dataset, seed = datasets - seeds / table.shape[1], seeds - checkpoint / table.shape[2]
-    return {"dataset": float(dataset), "seed": float(seed), "checkpoint": float(checkpoint)}
-
-
 def _arms(one: ArrayLike, other: ArrayLike) -> tuple[Array, Array]:
     x, y = real_array("one", one, ndim=1), real_array("other", other, ndim=1)
     if min(len(x), len(y)) < 2:

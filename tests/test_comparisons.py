@@ -76,19 +76,6 @@ def test_holm_and_verdicts_by_hand():
     assert statistics.verdict(0.3, 0.3, 0.1) == "undecided"
 
 
-def test_variance_components_of_a_nested_design():
-    random = np.random.default_rng(0)
-    dataset, seed, checkpoint = (
-        sd * random.normal(size=shape)
-        for sd, shape in ((3, (400, 1, 1)), (2, (400, 3, 1)), (5, (400, 3, 8)))
-    )
-    parts = statistics.variance_components(dataset + seed + checkpoint)
-    assert list(parts.values()) == pytest.approx([9, 4, 25], rel=0.25)
-    assert abs(statistics.variance_components(5 * random.normal(size=(400, 3, 8)))["dataset"]) < 0.5
-    with pytest.raises(ValueError, match=r"got \(1, 2, 2\)"):
-        statistics.variance_components([np.ones((2, 2))])
-
-
 @pytest.mark.parametrize(
     ("ours", "others"),
     [([0] * 8, [0]), ([0] * 4, [0] * 4), ([0, -9, -9], [0] * 5)],

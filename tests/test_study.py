@@ -190,10 +190,22 @@ def test_means_and_spreads_of_recipes():
     means = study.means(study.units(made).query("measure == 'td3'"))
     assert means["datasets"].unique() == 20
     assert means["mean"].between(means["low"], means["high"]).all()
-    spreads = study.spreads(made, "td3")[["dataset", "seed"]]
-    # late means of steps at half and at all of the updates: three quarters of the level
-    assert (spreads["dataset"] / 0.75).to_numpy() == pytest.approx(50, rel=0.15)
     assert study.spreads(synthetic.tables(datasets=synthetic.grid(1)), "td3").empty
+
+
+def test_spreads_are_those_of_a_nested_design():
+    """Of 400 datasets with 3 seeds and 8 checkpoints each, and of the same checkpoints alone."""
+    many = [{"objective": "random", "seed": seed} for seed in range(400)]
+    made = synthetic.tables(**SMALL | {"datasets": many, "seeds": 3, "steps": range(8, 16)})
+    rows, random = made.offline, np.random.default_rng(0)
+    for sds in ((3, 2, 5), (0, 0, 5)):
+        rows["return"] = 0.0
+        for depth, sd in enumerate(sds, 1):
+            number = rows.groupby(["dataset", "seed", "step"][:depth]).ngroup()
+            rows["return"] += sd * random.normal(size=len(rows))[number]
+        (spreads,) = study.spreads(made, "td3")[["dataset", "seed", "checkpoint"]].to_numpy()
+        assert spreads[2] == pytest.approx(5, rel=0.05)
+        assert spreads[:2] == pytest.approx(sds[:2], abs=0.7)
 
 
 def test_the_summary_and_the_verdicts_elsewhere():

@@ -202,18 +202,21 @@ def means(units: pd.DataFrame) -> pd.DataFrame:
 def spreads(tables: Tables, learner: str) -> pd.DataFrame:
     """Return the sd that datasets, learner seeds and checkpoints add, one row per task.
 
-    Evaluations are those of the later half of the updates, and variances are means over recipes.
+    Evaluations are those of the later half of the updates. Variances are those of a nested design
+    (Searle et al. 1992, chapter 3), means over recipes, and 0 where the estimate is negative.
     """
     rows = tables.offline[tables.offline["algorithm"] == learner]
     rows = rows[results.is_late(rows)].drop(columns=_RECIPE)
+    keys = ["task", "recipe", "dataset", "seed"]
     rows = rows.merge(recipes(tables)[[*_DATASET, "recipe"]], on=_DATASET)
-    parts = []
-    for (task, _), group in rows.groupby(["task", "recipe"], sort=False):
-        wide = group.pivot(index="dataset", columns=["seed", "step"], values="return").dropna()
-        cube = wide.to_numpy().reshape(len(wide), *group[["seed", "step"]].nunique())
-        if min(cube.shape) > 1:
-            parts.append({"task": task, **statistics.variance_components(cube)})
-    table = pd.DataFrame(parts, columns=["task", "dataset", "seed", "checkpoint"])
+    values, within, parts = rows.set_index(keys)["return"], 0.0, {}
+    for part, level in (("checkpoint", 4), ("seed", 3), ("dataset", 2)):
+        groups = values.groupby(level=keys[:level], sort=False)
+        variance = groups.var()
+        parts[part] = variance.groupby(level=keys[:2], sort=False).mean() - within
+        within = (variance / groups.count()).groupby(level=keys[:2], sort=False).mean()
+        values = groups.mean()
+    table = pd.DataFrame(parts, columns=["dataset", "seed", "checkpoint"]).dropna()
     return np.sqrt(table.groupby("task", sort=False).mean().clip(lower=0)).reset_index()
 
 

@@ -1,8 +1,7 @@
 """Statistics of runs, and comparisons of arms whose units are datasets.
 
-Runs (Agarwal et al. 2021, rliable) are one array (R,) per task, of R scores. Arms are arrays (n,),
-one value per dataset; their variances may differ (Welch 1947). `docs/study.md` says which of these
-tests decide.
+Arms are arrays (n,), one value per dataset; their variances may differ (Welch 1947).
+`docs/study.md` says which of these tests decide.
 """
 
 from collections.abc import Sequence
@@ -15,7 +14,6 @@ from scipy import special, stats
 from belib.arrays import real_array
 
 Array = NDArray[np.float64]
-Runs = Sequence[Array]
 LEVEL, MARGIN = 0.05, 0.5  # of tests; of equivalence, in standard deviations
 
 
@@ -28,39 +26,22 @@ class Interval(NamedTuple):
     p: float = np.nan
 
 
-def interquartile_mean(runs: Runs) -> Interval:
-    """Return the mean of the middle half of all scores of all tasks, with a 95 % interval.
+def interquartile_mean(scores: ArrayLike) -> Interval:
+    """Return the mean of the middle half of the scores (R,) of R runs, with a 95 % interval.
 
-    The interval is a percentile bootstrap that draws runs within tasks: tasks are fixed, and other
-    seeds would differ. There is none if a task has fewer than two runs, and no mean without scores.
+    The interval is a percentile bootstrap, as in rliable (Agarwal et al. 2021). There is none for
+    fewer than two runs, and no mean without runs.
 
-    >>> interquartile_mean([np.array([0.0, 1.0, 2.0]), np.array([3.0, 1000.0])]).value
+    >>> interquartile_mean([0.0, 1.0, 2.0, 3.0, 1000.0]).value
     2.0
     """
-    runs = _checked_runs(runs)
-    mean = lambda *tasks, axis=-1: stats.trim_mean(np.concatenate(tasks, axis), 0.25, axis)  # noqa: E731
-    if min(map(len, runs), default=0) < 2:
-        return Interval(float(mean(*runs)) if any(map(len, runs)) else np.nan)
+    x = real_array("scores", scores, ndim=1)
+    mean = lambda x, axis=-1: stats.trim_mean(x, 0.25, axis)  # noqa: E731
+    if len(x) < 2:
+        return Interval(float(x.mean()) if len(x) else np.nan)
     options = {"n_resamples": 2000, "method": "percentile", "rng": 0}
-    ends = stats.bootstrap(runs, mean, **options).confidence_interval
-    return Interval(float(mean(*runs)), float(ends.low), float(ends.high))
-
-
-def probability_of_improvement(runs: Runs, others: Runs) -> float:
-    """Return P(X > Y) + P(X = Y) / 2 for a run X and another run Y, averaged over tasks.
-
-    >>> probability_of_improvement([np.array([3.0, 1.0])], [np.array([2.0, 1.0])])
-    0.625
-    """
-    pairs = zip(_checked_runs(runs), _checked_runs(others), strict=True)
-    return float(np.mean([np.sign(x[:, None] - y).mean() for x, y in pairs])) / 2 + 0.5
-
-
-def _checked_runs(runs: Runs) -> list[Array]:
-    """Return runs as a list; ValueError for missing scores, or a matrix (its axes are unclear)."""
-    if isinstance(runs, np.ndarray):
-        raise ValueError(f"runs must be a list of one array (R,) per task, got shape {runs.shape}")
-    return [real_array("runs", task, ndim=1) for task in runs]
+    ends = stats.bootstrap([x], mean, **options).confidence_interval
+    return Interval(float(mean(x)), float(ends.low), float(ends.high))
 
 
 def rank_correlation(x: Array, y: Array, *, level: float = LEVEL) -> Interval:

@@ -1,6 +1,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from belib import results
 from belib.config import OfflineConfig, PretrainConfig
@@ -91,6 +92,9 @@ def test_the_matrix_of_improvement_compares_runs_within_a_stratum():
     matrix = results.improvement(many(means), "dataset")
     assert (matrix.loc["a", "b"], matrix.loc["b", "a"]) == (0.75, 0.25)
     assert np.isnan(matrix.loc["a", "a"])
+    rows = pd.concat([many({("a", "td3"): 300.0}), many({("b", "td3"): 303.0}, seeds=4)])
+    pairs = stats.mannwhitneyu([296, 298, 300, 302, 304], [300, 302, 304, 306])  # ties count half
+    assert results.improvement(rows, "dataset").loc["a", "b"] == pairs.statistic / 20
     within = ("task", "algorithm", "parameter")
     without = many(means, parameter=None)  # as that of rnd is
     assert results.improvement(without, "dataset", within=within).loc["a", "b"] == 1

@@ -1,6 +1,5 @@
 """Results: one table with a row for every evaluation, and the statistics of it."""
 
-from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import pandas as pd
 from belib import paths
 from belib.config import ALGORITHMS, OfflineConfig, PretrainConfig
 from belib.results import tables
-from belib.statistics import interquartile_mean, probability_of_improvement
+from belib.statistics import interquartile_mean
 
 COLUMNS = ("domain", "task", "dataset", "objective", "parameter", "algorithm", "seed", "step")
 COLUMNS += ("return", "episodes", "upright", "status", "scale", "data_scale", "revision")
@@ -156,7 +155,7 @@ def summary(table: pd.DataFrame, score: str = "final") -> pd.DataFrame:
     members = scores(evaluations(table, "upright"), score)
     for key, group in members.groupby(MEMBER[:3]):
         returns, first = group["return"].dropna(), group.iloc[0]
-        iqm = interquartile_mean([returns.to_numpy()])
+        iqm = interquartile_mean(returns)
         row = dict(zip(MEMBER[:3], key, strict=True)) | {"score": score}
         row |= {"mean": returns.mean(), "sd": returns.std()}
         row |= {"iqm": iqm.value, "low": iqm.low, "high": iqm.high}
@@ -176,17 +175,19 @@ def improvement(
     ValueError if a group has no policies where another has some.
     """
     members = scores(evaluations(table, by, *within), score).dropna(subset="return")
-    strata = members.groupby(list(within), dropna=False, sort=False).ngroup()
-    runs = {}
-    for name, group in members.groupby(by, dropna=False, sort=False):
-        runs[name] = [part.to_numpy() for _, part in group.groupby(strata)["return"]]
-        if len(runs[name]) < strata.nunique():
-            rule = f"{name} must have runs in every {', '.join(within)} where another has some"
-            raise ValueError(f"{rule}, got them in {len(runs[name])} of {strata.nunique()}")
-    matrix = pd.DataFrame(np.nan, index=list(runs), columns=list(runs))
-    for one, two in permutations(runs, 2):
-        matrix.loc[one, two] = probability_of_improvement(runs[one], runs[two])
-    return matrix.rename_axis(index=by, columns="over")
+    members["stratum"] = members.groupby(list(within), dropna=False).ngroup()
+    found = members.groupby(by, dropna=False)["stratum"].nunique()
+    total = members["stratum"].nunique()
+    for name in found.index[found < total]:
+        rule = f"{name} must have runs in every {', '.join(within)} where another has some"
+        raise ValueError(f"{rule}, got them in {found[name]} of {total}")
+    members = members[[by, "stratum", "return"]]
+    pairs = members.merge(members, on="stratum", suffixes=("", " over"))
+    ahead = np.sign(pairs["return"] - pairs["return over"]) / 2 + 0.5
+    keys = [pairs[by], pairs[f"{by} over"].rename("over"), pairs["stratum"]]
+    ahead = ahead.groupby(keys, dropna=False, sort=False).mean()
+    matrix = ahead.groupby([by, "over"], dropna=False, sort=False).mean().unstack()
+    return matrix.where(~np.eye(len(matrix), dtype=bool))
 
 
 def table_1(table: pd.DataFrame) -> pd.DataFrame:

@@ -15,7 +15,6 @@ from belib.coverage.maps import StateMap
 from belib.figures import style
 from belib.figures.style import LOOKS
 from belib.rewards import OBJECTIVES
-from belib.weighting import Prelec, prelec_beta
 
 
 def test_every_objective_has_a_look_darker_with_the_parameters_rank():
@@ -75,14 +74,6 @@ def test_histograms_and_torsos_show_in_what_two_datasets_differ(tmp_path):
     assert axes[0].get_ylim() == axes[1].get_ylim()
     for ax, height in zip(axes, (1.3, 0.3), strict=True):
         np.testing.assert_allclose(ax.collections[0].get_offsets()[:, 1], height)
-
-
-def test_slopes_of_weightings_match_differences():
-    towards_zero, _ = figures.theory.weighting_slopes([0.5], 512)
-    p, slope = towards_zero.lines[0].get_data()
-    weighting, step = Prelec(0.5, prelec_beta(0.5, 512)), 1e-6 * p
-    difference = (weighting(p + step) - weighting(p - step)) / (2 * step)
-    np.testing.assert_allclose(slope, difference, rtol=1e-4)
 
 
 def test_reward_curves_and_their_surface_show_rewards_and_peaks():

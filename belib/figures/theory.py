@@ -1,6 +1,4 @@
-"""Figures of the theory: weightings, entropies of pmfs, estimators."""
-
-from collections.abc import Sequence
+"""Figures of the estimators."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -8,35 +6,7 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 
-from belib.entropy import behavioral_entropy, renyi_entropy, shannon_entropy
 from belib.figures import style
-from belib.weighting import prelec_beta
-
-
-def bernoulli_entropies(alphas: Sequence[float], qs: Sequence[float]) -> np.ndarray:
-    """Plot the entropies of a Bernoulli trial over p (figure 2): behavioral, and Renyi."""
-    p = np.linspace(0, 1, 401)
-    pmf = np.stack([p, 1 - p], -1)
-    shannon = {("shannon", None): shannon_entropy(pmf)}
-    behavioral = {("behavioral", a): behavioral_entropy(pmf, alpha=a) for a in alphas} | shannon
-    renyi = {("renyi", q): renyi_entropy(pmf, q=q) for q in qs} | shannon
-    lines = {"Behavioral entropy, β for M = 2": behavioral, "Rényi entropy": renyi}
-    axes = style.curves(p, lines, xlabel="p", ylabel="entropy (nats)", ylim=(0, None))
-    axes[1].plot(p, renyi_entropy(pmf, q=np.inf), "--", color="darkred", label="RE q → ∞")
-    return style.legend(axes)
-
-
-def weighting_slopes(alphas: Sequence[float], n_outcomes: int) -> np.ndarray:
-    """Plot the slope of Prelec's weighting near p = 0 and 1, which theorem 1 assumes is bounded."""
-    distance, lines = np.logspace(-12, -0.5, 300), {}
-    for end, u in (("p = 0", -np.log(distance)), ("p = 1", -np.log1p(-distance))):  # u = -log p
-        lines[f"towards {end}"] = slopes = {}
-        for alpha in alphas:
-            beta = prelec_beta(alpha, n_outcomes)
-            slope = alpha * beta * u ** (alpha - 1) * np.exp(u - beta * u**alpha)
-            slopes["behavioral", alpha] = slope
-    labels = {"xlabel": "distance to it", "ylabel": "slope of w", "ylim": (1e-6, 1e9)}
-    return style.curves(distance, lines, xscale="log", yscale="log", **labels)
 
 
 def over_size(table: pd.DataFrame, y: str, ylabel: str) -> np.ndarray:

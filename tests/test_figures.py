@@ -14,7 +14,8 @@ from belib.config import PretrainConfig
 from belib.coverage.maps import StateMap
 from belib.figures import style
 from belib.figures.style import LOOKS
-from belib.rewards import OBJECTIVES
+from belib.rewards import OBJECTIVES, behavioral_reward
+from belib.weighting import prelec_beta
 
 
 def test_every_objective_has_a_look_darker_with_the_parameters_rank():
@@ -77,15 +78,13 @@ def test_histograms_and_torsos_show_in_what_two_datasets_differ(tmp_path):
 
 
 def test_reward_curves_and_their_surface_show_rewards_and_peaks():
-    axes = figures.rewards.curves([0.5, 2.0], 512)
-    assert [ax.get_yscale() for ax in axes] == ["linear", "log"]
-    labels = [text.get_text() for text in axes[1].get_legend().get_texts()]
+    reward = lambda r, a: behavioral_reward(r, alpha=a, beta=prelec_beta(a, 512))  # noqa: E731
+    (ax,) = figures.rewards.panels({"M = 512": reward}, "behavioral", [0.5, 2.0])
+    labels = [text.get_text() for text in ax.get_legend().get_texts()]
     assert labels == ["BE α = 0.5", "BE α = 2", "SE"]
-    for ax in axes:
-        distance, reward = ax.lines[0].get_data()
-        assert np.interp(10, distance, reward) == pytest.approx(0.3237, rel=1e-3)
-        np.testing.assert_allclose(ax.lines[2].get_ydata(), np.log1p(distance))
-        assert len(ax.collections) == 1  # the region of all alphas between
+    distance, reward = ax.lines[0].get_data()
+    assert np.interp(10, distance, reward) == pytest.approx(0.3237, rel=1e-3)
+    np.testing.assert_allclose(ax.lines[2].get_ydata(), np.log1p(distance))
     distance, alpha = figures.rewards.surface((0.1, 5.0), 512).lines[0].get_data()
     assert alpha[np.isfinite(distance)].min() > 1
     assert np.interp(2.0, alpha, distance) == pytest.approx(91.8, rel=0.05)

@@ -1,7 +1,6 @@
 """Figures of the intrinsic rewards: curves over the distance, scales, maps of states."""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -16,21 +15,6 @@ from belib.rewards import behavioral_reward, behavioral_reward_exact, peak_dista
 from belib.weighting import prelec_beta
 
 _DISTANCE = np.geomspace(1e-2, 1e3, 400)
-
-
-def curves(alphas: Sequence[float], n_outcomes: int) -> NDArray:
-    """Plot the paper's "BE Reward Function Visualization", with the region of all alphas between.
-
-    Beta is conditioned on M = `n_outcomes`. Return Axes: linear, cut off at 10, and logarithmic.
-    """
-    reward = partial(_reward, n_outcomes=n_outcomes)
-    axes = panels({"linear": reward, "logarithmic": reward}, "behavioral", alphas)
-    axes[0].set(yscale="linear", ylim=(0, 10))
-    region = [reward(_DISTANCE, a) for a in np.geomspace(min(alphas), max(alphas), 100)]
-    ends, color = (np.min(region, 0), np.max(region, 0)), style.objective_color("behavioral", 0.2)
-    for ax in axes:
-        ax.fill_between(_DISTANCE, *ends, color=color, alpha=0.4)
-    return axes
 
 
 def panels(rewards: Mapping[str, Callable], objective: str, parameters: Sequence[float]) -> NDArray:

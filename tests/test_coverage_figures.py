@@ -57,13 +57,13 @@ def test_time_maps_are_coloured_by_step_and_join_states_in_order(embedding):
     assert [line.get_ydata().tolist() for line in ax.lines] == [y[:5], y[10:15], y[-5:]]
 
 
-def test_volumetric_curves_show_every_radius():
-    steps = pd.DataFrame({"step": [10, 20], "coverage": [0.5, 0.75]})
-    scalings = pd.DataFrame({"scaling": ["none", "robust"]})
-    raw, robust = figures.coverage.volumetric(
-        DATASETS.merge(scalings, how="cross").merge(steps, how="cross")
-    )
-    assert raw.get_title() == "radius / largest, raw"
+def test_curves_over_steps_show_every_value_in_the_order_of_legends():
+    steps = pd.DataFrame({"step": [10, 20], "value": [0.5, 0.75]})
+    table = DATASETS.merge(pd.DataFrame({"scaling": ["raw", "robust"]}), how="cross")
+    table = figures.style.labelled(table.merge(steps, how="cross"))
+    look = figures.style.of(table, "label", lines=True)
+    raw, robust = figures.style.over_steps(table, "scaling", **look)
+    assert raw.get_title() == "raw"
     assert [text.get_text() for text in robust.get_legend().get_texts()] == ORDER
     assert all(line.get_ydata().tolist() == [0.5, 0.75] for line in raw.lines[:4])
 

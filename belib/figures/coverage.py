@@ -12,8 +12,6 @@ from belib.coverage import MEASURES, Embedding
 from belib.figures import style
 from belib.results.tables import once
 
-_SCALINGS = {"none": "radius / largest, raw", "robust": "radius / largest, robustly scaled"}
-
 
 def maps(embedding: Embedding) -> np.ndarray:
     """Plot one panel per dataset in its objective's colour, with all points light grey behind.
@@ -40,16 +38,6 @@ def time_maps(embedding: Embedding) -> np.ndarray:
     bar = {"label": "share of the dataset's steps", "shrink": 0.8, "aspect": 30}
     axes[0].figure.colorbar(axes[0].collections[-1], ax=list(axes), **bar)
     return axes
-
-
-def volumetric(table: pd.DataFrame) -> np.ndarray:
-    """Plot radius / largest radius of the ball around the states so far: one Axes per scaling.
-
-    The table comes from `coverage.volumetric_coverage`.
-    """
-    table = style.labelled(table).replace({"scaling": _SCALINGS})
-    table = table.rename(columns={"coverage": "value"})
-    return style.over_steps(table, "scaling", **style.of(table, "label", lines=True))
 
 
 def measures(measured: pd.DataFrame) -> np.ndarray:

@@ -10,7 +10,6 @@ from IPython.core.formatters import DisplayFormatter
 from IPython.core.pylabtools import select_figure_formats
 
 from belib import datasets, figures
-from belib.config import PretrainConfig
 from belib.coverage.maps import StateMap
 from belib.figures import style
 from belib.figures.style import LOOKS
@@ -51,8 +50,9 @@ def test_one_order_palette_and_markers_of_a_table_that_is_shuffled():
 )
 def test_collection_curves_hold_zero_and_show_what_there_is(paid, limits):
     metrics = {"step": [1, 2], "intrinsic_reward": paid, "return_walk": [100, 150.0], "value": 0.0}
+    origin = {"objective": "behavioral", "parameter": 0.5, "variant": "", "seed": 0}
     columns = ["intrinsic_reward", "representation_scale", "return_walk"]
-    axes = figures.collection.curves([pd.DataFrame(metrics)], [PretrainConfig()], columns)
+    axes = figures.collection.curves(pd.DataFrame(metrics).assign(**origin), columns)
     assert [ax.get_title() for ax in axes] == ["intrinsic reward", "return walk"]
     assert axes[0].get_ylim() == pytest.approx(limits)
     assert axes[1].lines[0].get_ydata().tolist() == [100, 150]

@@ -15,7 +15,6 @@ from matplotlib.collections import LineCollection
 from scipy import stats
 
 from belib import envs, rendering
-from belib.config import PretrainConfig
 from belib.datasets import Dataset
 from belib.figures import style
 
@@ -26,17 +25,14 @@ _TORSO = {
 }
 
 
-def curves(
-    metrics: Sequence[pd.DataFrame], configs: Sequence[PretrainConfig], columns: Sequence[str]
-) -> np.ndarray:
-    """Plot columns of several datasets' `metrics.csv` over steps: one Axes for each that exists."""
-    keys = ["objective", "parameter", "variant", "seed"]
-    table = pd.concat(
-        m.assign(**{key: getattr(config, key) for key in keys})
-        for m, config in zip(metrics, configs, strict=True)
-    )
-    table = table[["step", *keys, *(name for name in columns if name in table)]]
-    table = table.melt(["step", *keys], var_name="metric")
+def curves(metrics: pd.DataFrame, columns: Sequence[str]) -> np.ndarray:
+    """Plot columns of `metrics.csv` over steps: one Axes for each that exists.
+
+    The table has the rows of one dataset or several, each with its `datasets.origin`.
+    """
+    keys = ["step", "objective", "parameter", "variant", "seed"]
+    table = metrics[[*keys, *(name for name in columns if name in metrics)]]
+    table = table.melt(keys, var_name="metric")
     table["recipe"] = style.recipes(table)
     return style.over_steps(table, "metric", units="seed", **style.of(table, lines=True))
 

@@ -99,7 +99,9 @@ def main() -> None:
     drawn = drawn[~drawn["of"].isin(["height", "variance", "lean"])].replace({"among": NAMES})
     itself = drawn["measure"].isin(["distances", "neighbours"]) | (drawn["of"] == "observations")
     drawn = drawn[~itself | (drawn["among"] == NAMES["trunk"])]
-    axes = figures.collection.agreement(drawn.sort_values("among", ascending=False, kind="stable"))
+    drawn = drawn.sort_values("among", ascending=False, kind="stable")
+    look = {"hue": "of", "style": "among", "units": "seed", "palette": "colorblind"}
+    axes = figures.style.over_steps(drawn, "measure", markers=True, **look)
     axes[0].figure.savefig(RESULTS / "representation.png", dpi=70, bbox_inches="tight")
 
 

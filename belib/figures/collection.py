@@ -37,13 +37,6 @@ def curves(metrics: pd.DataFrame, columns: Sequence[str]) -> np.ndarray:
     return style.over_steps(table, "metric", units="seed", **style.of(table, lines=True))
 
 
-def agreement(table: pd.DataFrame) -> np.ndarray:
-    """Plot rows of `coverage.agreement` with their `step`, `seed` and the space's name, `among`."""
-    look = {"hue": "of", "style": "among", "units": "seed", "palette": "colorblind"}
-    look |= {f"{name}_order": table[look[name]].unique() for name in ("hue", "style")}
-    return style.over_steps(table, "measure", markers=True, **look)
-
-
 def state_histograms(dataset: Dataset, reference: Dataset) -> np.ndarray:
     """Plot the eight observations in which a dataset and a reference, black, differ most.
 

@@ -117,7 +117,11 @@ def panels(count: int, width: float = 4.8, height: float = 4.5, **shared: Any) -
 
 
 def over_steps(table: pd.DataFrame, panel: str, **look: Any) -> np.ndarray:
-    """Plot `value` over `step` as lines from 0: one Axes per value of the column `panel`."""
+    """Plot `value` over `step` as lines from 0: one Axes per value of the column `panel`.
+
+    `look` are seaborn's options; hues and styles without an order have that of the table.
+    """
+    look = {f"{name}_order": table[look[name]].unique() for name in ("hue", "style")} | look
     groups = table.groupby(panel, sort=False)
     axes = panels(len(groups), 5)
     for ax, (title, rows) in zip(axes, groups, strict=True):

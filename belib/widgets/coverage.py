@@ -11,7 +11,7 @@ from matplotlib.patches import Rectangle
 
 from belib.coverage import Embedding
 from belib.figures.style import ACCENT, labelled, legend, of
-from belib.widgets.rewards import WRAPPED
+from belib.widgets.alpha import WRAPPED
 
 _FIXED = ("dataset", "objective", "parameter", "variant", "seed", "scale", "episode", *"xy")
 

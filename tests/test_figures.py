@@ -79,20 +79,20 @@ def test_histograms_and_torsos_show_in_what_two_datasets_differ(tmp_path):
 
 def test_reward_curves_and_their_surface_show_rewards_and_peaks():
     reward = lambda r, a: behavioral_reward(r, alpha=a, beta=prelec_beta(a, 512))  # noqa: E731
-    (ax,) = figures.rewards.panels({"M = 512": reward}, "behavioral", [0.5, 2.0])
+    (ax,) = figures.theory.panels({"M = 512": reward}, "behavioral", [0.5, 2.0])
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
     assert labels == ["BE α = 0.5", "BE α = 2", "SE"]
     distance, reward = ax.lines[0].get_data()
     assert np.interp(10, distance, reward) == pytest.approx(0.3237, rel=1e-3)
     np.testing.assert_allclose(ax.lines[2].get_ydata(), np.log1p(distance))
-    distance, alpha = figures.rewards.surface((0.1, 5.0), 512).lines[0].get_data()
+    distance, alpha = figures.theory.surface((0.1, 5.0), 512).lines[0].get_data()
     assert alpha[np.isfinite(distance)].min() > 1
     assert np.interp(2.0, alpha, distance) == pytest.approx(91.8, rel=0.05)
 
 
 def test_exact_and_simplified_rewards_rise_as_their_formulas_say():
     """At alpha = beta = 1, in d = 1: (1 / u + 1 - 1) d exactly, and 1 + 1 / L - L' simplified."""
-    (ax,) = figures.rewards.exact_and_simplified({1: 1.0}, 512, k=12)
+    (ax,) = figures.theory.exact_and_simplified({1: 1.0}, 512, k=12)
     exact, simplified = (np.interp(1.0, *line.get_data()) for line in ax.lines[:2])
     assert exact == pytest.approx(1 / np.log(1024 * 2 / 12), rel=1e-3)
     share = 1 / 2  # d log(1 + R) / d log R at R = 1
@@ -102,7 +102,7 @@ def test_exact_and_simplified_rewards_rise_as_their_formulas_say():
 def test_a_map_of_rewards_rings_the_best_paid_tenth():
     distance = np.arange(1.0, 101)
     states = StateMap(np.stack([distance, 0 * distance], 1), distance, "a source")
-    below, above = figures.rewards.on_states(states, [0.5, 5.0], 2)
+    below, above = figures.theory.on_states(states, [0.5, 5.0], 2)
     assert below.collections[1].get_offsets()[:, 0].min() == 91  # the most novel
     assert above.collections[1].get_offsets()[:, 0].max() == 10  # beyond the peak nothing pays
 

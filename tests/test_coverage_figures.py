@@ -30,7 +30,7 @@ def embedding():
 
 
 def test_maps_have_a_panel_a_dataset_with_all_points_behind_and_equal_limits(embedding):
-    axes = figures.coverage.maps(embedding)
+    axes = figures.collection.maps(embedding)
     assert [ax.get_title() for ax in axes] == ORDER
     assert len({(ax.get_xlim(), ax.get_ylim()) for ax in axes}) == 1
     for ax, number in zip(axes, (3, 2, 1, 0), strict=True):
@@ -51,7 +51,7 @@ def test_datasets_of_one_recipe_are_told_apart_by_name(embedding):
 
 
 def test_time_maps_are_coloured_by_step_and_join_states_in_order(embedding):
-    ax = figures.coverage.time_maps(embedding)[0]
+    ax = figures.collection.time_maps(embedding)[0]
     assert ax.collections[1].get_array().tolist() == [n / 20 for n in range(1, 21)]
     y = embedding.points["y"].tolist()[60:]
     assert [line.get_ydata().tolist() for line in ax.lines] == [y[:5], y[10:15], y[-5:]]
@@ -70,7 +70,7 @@ def test_curves_over_steps_show_every_value_in_the_order_of_legends():
 
 def test_measures_have_dots_and_intervals_where_there_are_errors():
     table = DATASETS.assign(shannon=range(4), shannon_se=[1, 1, 1, np.nan], radius_none=2.0)
-    axes = figures.coverage.measures(table.set_index("dataset"))
+    axes = figures.collection.measures(table.set_index("dataset"))
     assert [ax.get_title() for ax in axes] == [MEASURES["shannon"], MEASURES["radius_none"]]
     dots = [line for line in axes[0].lines if line.get_marker() != "None"]
     assert [line.get_xdata()[0] for line in dots] == [0, 1, 2, 3], "from below: random first"

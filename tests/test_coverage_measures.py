@@ -138,4 +138,4 @@ def test_measures_that_make_no_sense_are_refused(states):
 def test_two_values_of_one_dataset_are_refused(table):
     both = pd.concat([table, table.assign(shannon=0.0)]).rename_axis("dataset")
     with pytest.raises(ValueError, match="one value for dataset behavioral-s0, got"):
-        figures.coverage.measures(both)
+        figures.collection.measures(both)

@@ -51,7 +51,7 @@ def test_datasets_of_one_recipe_are_told_apart_by_name(embedding):
 
 
 def test_time_maps_are_coloured_by_step_and_join_states_in_order(embedding):
-    ax = figures.collection.time_maps(embedding)[0]
+    ax = figures.collection.maps(embedding, by_time=True)[0]
     assert ax.collections[1].get_array().tolist() == [n / 20 for n in range(1, 21)]
     y = embedding.points["y"].tolist()[60:]
     assert [line.get_ydata().tolist() for line in ax.lines] == [y[:5], y[10:15], y[-5:]]

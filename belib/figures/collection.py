@@ -79,30 +79,29 @@ def torso(*datasets: Dataset) -> np.ndarray:
     return axes
 
 
-def maps(embedding: Embedding) -> np.ndarray:
+def maps(embedding: Embedding, *, by_time: bool = False) -> np.ndarray:
     """Plot one panel per dataset in its objective's colour, with all points light grey behind.
 
-    All panels show one joint fit, with equal limits. Return the Axes.
+    All panels show one joint fit, with equal limits. With `by_time` the colour is the step, and
+    lines join the states of the first, middle and last episode. Return the Axes.
     """
-    axes, points = _panels(embedding)
-    for ax, (label, color) in zip(axes, style.of(points, "label")["palette"].items(), strict=True):
-        _dots(ax, points[points["label"] == label], color=color)
-    return axes
-
-
-def time_maps(embedding: Embedding) -> np.ndarray:
-    """Plot the same panels, coloured by step; lines along the first, middle and last episode."""
-    (axes, points), colors = _panels(embedding), plt.get_cmap("viridis_r")
-    for ax, (_, rows) in zip(axes, points.groupby("label", observed=True), strict=True):
-        share = rows["step"] / rows["step"].max()
-        _dots(ax, rows, c=share, cmap=colors, vmin=0, vmax=1)
-        numbers = rows["episode"].unique()
-        for number in numbers[[0, len(numbers) // 2, -1]]:
+    points, shades = style.labelled(embedding.points), plt.get_cmap("viridis_r")
+    palette = style.of(points, "label")["palette"]
+    axes = style.panels(len(palette), 3.7, 3.7, sharex=True, sharey=True)
+    for ax, (label, rows) in zip(axes, points.groupby("label", observed=True), strict=True):
+        share, numbers = rows["step"] / rows["step"].max(), rows["episode"].unique()
+        timed = {"c": share, "cmap": shades, "vmin": 0, "vmax": 1}
+        _dots(ax, points, color="0.8")
+        _dots(ax, rows, **(timed if by_time else {"color": palette[label]}))
+        for number in numbers[[0, len(numbers) // 2, -1]] if by_time else ():
             path = rows[rows["episode"] == number]
-            color = colors(share[path.index].mean())
+            color = shades(share[path.index].mean())
             ax.plot(path["x"], path["y"], color=color, linewidth=0.8, alpha=0.8)
-    bar = {"label": "share of the dataset's steps", "shrink": 0.8, "aspect": 30}
-    axes[0].figure.colorbar(axes[0].collections[-1], ax=list(axes), **bar)
+        ax.set_axis_off()  # maps have no units
+        ax.set_title(label)
+    if by_time:
+        bar = {"label": "share of the dataset's steps", "shrink": 0.8, "aspect": 30}
+        axes[0].figure.colorbar(axes[0].collections[-1], ax=list(axes), **bar)
     return axes
 
 
@@ -125,18 +124,6 @@ def measures(measured: pd.DataFrame) -> np.ndarray:
         ax.xaxis.set_major_locator(MaxNLocator(3))
         ax.set_ylim(-0.6, len(rows) - 0.4)
     return axes
-
-
-def _panels(embedding: Embedding) -> tuple[np.ndarray, pd.DataFrame]:
-    """Return one Axes per dataset with all points in grey, and the `labelled` points."""
-    points = style.labelled(embedding.points)
-    labels = points["label"].cat.categories
-    axes = style.panels(len(labels), 3.7, 3.7, sharex=True, sharey=True)
-    for ax, label in zip(axes, labels, strict=True):
-        _dots(ax, points, color="0.8")
-        ax.set_axis_off()  # maps have no units
-        ax.set_title(label)
-    return axes, points
 
 
 def _dots(ax: Axes, points: pd.DataFrame, **colors: Any) -> None:

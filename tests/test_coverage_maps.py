@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from belib import coverage
-from belib.coverage import maps
 from belib.knn import knn_distances
 
 
@@ -73,7 +72,7 @@ def test_a_map_is_made_once_and_again_when_anything_changes(x, tmp_path, monkeyp
             return features[:, :2] * len(fits)
 
     monkeypatch.setattr("phate.PHATE", Fast)
-    monkeypatch.setitem(maps.METHODS, "phate", ("phate", "PHATE", 1.0, {}))
+    monkeypatch.setitem(coverage.states.METHODS, "phate", ("phate", "PHATE", 1.0, {}))
     changes = [(x, {"seed": 1}), (x, {"scaling": "robust"}), (x, {"power": 2}), (x[::-1], {})]
     for features, options in [(x, {}), *changes, (np.nextafter(x, 9), {})]:
         made, again = (places(embed(features, tmp_path, **options)) for _ in range(2))

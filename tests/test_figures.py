@@ -10,7 +10,7 @@ from IPython.core.formatters import DisplayFormatter
 from IPython.core.pylabtools import select_figure_formats
 
 from belib import datasets, figures
-from belib.coverage.maps import StateMap
+from belib.coverage.states import StateMap
 from belib.figures import style
 from belib.figures.style import LOOKS
 from belib.rewards import OBJECTIVES, behavioral_reward

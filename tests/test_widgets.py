@@ -9,7 +9,7 @@ from bs4 import BeautifulSoup
 from matplotlib.axis import Axis
 from PIL import Image
 
-from belib.coverage.maps import StateMap
+from belib.coverage.states import StateMap
 from belib.widgets import EntropyGame, RewardExplorer, flipbook
 
 

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
 from numpy.typing import NDArray
 
-from belib.coverage.maps import StateMap
+from belib.coverage.states import StateMap
 from belib.figures import style
 from belib.figures.style import ACCENT, REWARD_COLORS
 from belib.rewards import behavioral_reward, behavioral_reward_exact, peak_distance, shannon_reward

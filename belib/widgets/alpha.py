@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from scipy import stats
 
-from belib.coverage.maps import StateMap
+from belib.coverage.states import StateMap
 from belib.entropy import behavioral_entropy, maximizing_pmf, renyi_entropy, shannon_entropy
 from belib.figures.style import ACCENT, REWARD_COLORS, SHANNON, objective_color
 from belib.rewards import behavioral_reward, shannon_reward

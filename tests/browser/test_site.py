@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from belib.coverage.maps import StateMap
+from belib.coverage.states import StateMap
 from belib.paths import ROOT
 from belib.widgets import flipbook
 

@@ -104,8 +104,7 @@ def scale(features: ArrayLike, scaling: str) -> Array:
 
     Raise ValueError if all columns are constant, or if features are not finite.
     """
-    if scaling not in SCALINGS:
-        raise ValueError(f"scaling must be one of {', '.join(SCALINGS)}, got {scaling!r}")
+    check_type("scaling", scaling, str, SCALINGS)
     x = real_array("features", features, ndim=2)
     if scaling == "none":
         return x
@@ -126,12 +125,7 @@ class Embedding(NamedTuple):
 
     points: pd.DataFrame  # the states' rows, by dataset and time, with `x` and `y`
     record: dict[str, Any]
-
-    @property
-    def description(self) -> str:
-        """Return how the map was made, for captions."""
-        keys = ("features", "scaling", "method", "parameters", "seed")
-        return "{} features, scaling {!r}; {} {}, seed {}.".format(*map(self.record.get, keys))
+    description: str = ""  # of how the map was made, for captions
 
 
 def embed(
@@ -172,7 +166,9 @@ def embed(
         paths.write_atomic(file, partial(np.savez, points=points, record=_json(record)))
     with np.load(file, allow_pickle=False) as made:
         (x, y), record = made["points"], json.loads(str(made["record"]))
-    return Embedding(states.rows.assign(x=x, y=y), record | {"scaling": scaling})
+    described = "{features} features, scaling {scaling!r}; {method} {parameters}, seed {seed}."
+    record |= {"scaling": scaling}
+    return Embedding(states.rows.assign(x=x, y=y), record, described.format(**record))
 
 
 def _json(value: Any) -> str:

@@ -65,12 +65,12 @@ def surface(alphas: tuple[float, float], n_outcomes: int) -> Axes:
     """Plot the reward of (distance, alpha) from one alpha to another, and its peak in orange."""
     _, ax = plt.subplots(figsize=(10, 5.5))
     alpha = np.geomspace(*alphas, 200)
-    reward = np.array([_reward(_DISTANCE, a, n_outcomes) for a in alpha]).clip(1e-6, None)
+    pairs = [{"alpha": a, "beta": prelec_beta(a, n_outcomes)} for a in alpha]
+    reward = np.clip([behavioral_reward(_DISTANCE, **pair) for pair in pairs], 1e-6, None)
     image = ax.pcolormesh(_DISTANCE, alpha, reward, norm=LogNorm(1e-6, 1e4), cmap=REWARD_COLORS)
     lines = ax.contour(_DISTANCE, alpha, reward, [1e-4, 0.01, 1, 100], colors="k", linewidths=1)
     ax.clabel(lines, fmt="%g", fontsize=11)
-    peak = [peak_distance(alpha=a, beta=prelec_beta(a, n_outcomes)) for a in alpha]
-    ax.plot(peak, alpha, color=ACCENT, linewidth=4)
+    ax.plot([peak_distance(**pair) for pair in pairs], alpha, color=ACCENT, linewidth=4)
     ax.axhline(1, color="black", linestyle=":")
     ax.set(xscale="log", yscale="log", xlim=(0.01, 1000), xlabel="distance R", ylabel="α")
     ax.set_yticks([0.2, 0.5, 1, 2, 5], ["0.2", "0.5", "1", "2", "5"])
@@ -118,7 +118,8 @@ def on_states(states: StateMap, alphas: Sequence[float], n_outcomes: int) -> NDA
     """Plot states in the colour of reward / highest, the best-paid tenth ringed, per alpha."""
     axes, tenth = style.panels(len(alphas), 5.4, 5), slice(-(len(states.distance) // 10), None)
     for ax, alpha in zip(axes, alphas, strict=True):
-        reward = _reward(states.distance, alpha, n_outcomes)
+        beta = prelec_beta(alpha, n_outcomes)
+        reward = behavioral_reward(states.distance, alpha=alpha, beta=beta)
         order = np.argsort(reward)  # the best paid on top
         position, reward = states.position[order].T, reward[order]
         ax.scatter(*position, s=14, c=reward / reward[-1], cmap=REWARD_COLORS, vmin=0, vmax=1)
@@ -128,7 +129,3 @@ def on_states(states: StateMap, alphas: Sequence[float], n_outcomes: int) -> NDA
     axes[0].set_ylabel("second component")
     axes[0].figure.colorbar(axes[0].collections[0], ax=list(axes), label="reward / highest")
     return axes
-
-
-def _reward(distance: NDArray, alpha: float, n_outcomes: int) -> NDArray:
-    return behavioral_reward(distance, alpha=alpha, beta=prelec_beta(alpha, n_outcomes))

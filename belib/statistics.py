@@ -60,21 +60,14 @@ def rank_correlation(x: Array, y: Array, *, level: float = LEVEL) -> Interval:
 
 
 class Difference(NamedTuple):
-    """The mean of one arm less that of another, with Welch's interval from `low` to `high`.
-
-    Attributes:
-        p: Welch's two-sided t test of no difference.
-        sd: root of the two arms' mean variance, the unit of effect sizes.
-        p_different: Schuirmann's (1987) test of a difference of `MARGIN` sd or more, small for
-            equivalent arms.
-    """
+    """The mean of one arm less that of another, with Welch's interval from `low` to `high`."""
 
     value: float
     low: float
     high: float
-    p: float
-    sd: float
-    p_different: float
+    p: float  # Welch's two-sided t test of no difference
+    sd: float  # root of the two arms' mean variance, the unit of effect sizes
+    p_different: float  # Schuirmann's (1987): of `MARGIN` sd or more; small for equivalent arms
 
 
 def compare(one: ArrayLike, other: ArrayLike, *, level: float = LEVEL) -> Difference:

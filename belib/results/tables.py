@@ -13,11 +13,11 @@ import pandas as pd
 def checked(
     table: pd.DataFrame,
     *,
-    names: Iterable[str] = (),
-    integers: Iterable[str] = (),
-    numbers: Iterable[str] = (),
-    others: Iterable[str] = (),
-    optional: Iterable[str] = (),
+    names: Sequence[str] = (),
+    integers: Sequence[str] = (),
+    numbers: Sequence[str] = (),
+    others: Sequence[str] = (),
+    optional: Sequence[str] = (),
     empty: bool = False,
 ) -> pd.DataFrame:
     """Return a copy of a table with rows numbered from 0 and columns of the required types.
@@ -35,7 +35,6 @@ def checked(
         raise ValueError("table must have columns with different names")
     if table.empty and not empty:
         raise ValueError("table must have rows, got none")
-    names, integers, numbers = list(names), list(integers), list(numbers)
     required = dict.fromkeys([*others, *names, *integers, *numbers])
     if missing := [name for name in required if name not in table]:
         got = ", ".join(map(str, table.columns))

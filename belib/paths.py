@@ -8,8 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, BinaryIO
 
-TEMPORARY = ".tmp"
-"""Suffix of temporary files, whose names begin with a dot."""
+TEMPORARY = ".tmp"  # suffix of temporary files, whose names begin with a dot
 
 _SOURCE = Path(__file__).resolve().parents[1]
 _INSTALLED = not (_SOURCE / "pyproject.toml").exists()

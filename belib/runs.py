@@ -22,14 +22,9 @@ from belib.config import OfflineConfig, PretrainConfig
 
 Config = PretrainConfig | OfflineConfig
 
-CHECKPOINT = "checkpoint.pt"
-FORMAT = 3
-"""Version of the checkpoint format; it grows when earlier states cannot be continued."""
-CONFIG = "config.yaml"
-
-CHECKPOINT_SHARE = 0.02
-"""The largest share of a run's time that is spent on checkpoints."""
-
+CHECKPOINT, CONFIG = "checkpoint.pt", "config.yaml"
+FORMAT = 3  # of checkpoints; it grows when earlier states cannot be continued
+CHECKPOINT_SHARE = 0.02  # the largest share of a run's time that is spent on checkpoints
 _WORTH_THREADS = 2**15  # below this size of a hidden layer's output one thread is faster
 
 # In a log the progress bar is one line, written at the end.

@@ -35,8 +35,7 @@ class LearnerConfig:
     """The fields that collection and offline learning share (paper, tables 2 and 3)."""
 
     STAGE: ClassVar[str]
-    MEMBER_FIELDS: ClassVar[tuple[str, ...]]
-    """The fields in which members of one run may differ."""
+    MEMBER_FIELDS: ClassVar[tuple[str, ...]]  # in which members of one run may differ
 
     domain: str = setting("walker", "any", "of dm_control, or gymnasium/<id>", "section 5")
     seed: int = setting(0, "at least 0", "seed of the member's random draws", "ours")

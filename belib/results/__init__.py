@@ -23,17 +23,13 @@ datasets of one objective and parameter."""
 TEXT = ("domain", "task", "dataset", "objective", "algorithm", *COLUMNS[-6:])
 """The columns of text, even where a name or a revision consists of digits."""
 
-ONLINE = "online.csv"
-"""The evaluation of a policy that learnt its task online, in the folder of its dataset."""
-
+ONLINE = "online.csv"  # in a dataset's folder: the evaluation of a policy that learnt online
 BASELINES = ("zero action", "random policy")
 SCORES = ("late", "final", "best")
 """A policy's mean from half of its updates on, its last evaluation, or its best one, which is
 chosen by its own return."""
 
-MEMBER = ["task", "dataset", "algorithm", "seed"]
-"""The columns that identify a policy."""
-
+MEMBER = ["task", "dataset", "algorithm", "seed"]  # the columns that identify a policy
 _RULES: dict[str, Any] = {"names": MEMBER[:3], "integers": ["seed", "step"], "numbers": ["return"]}
 _RULES["optional"] = ["parameter", "episodes", "upright"]
 

@@ -38,7 +38,7 @@ from belib.datasets import Dataset
 from belib.knn import knn_distances
 from belib.streams import derive_seed
 
-MEASURES = {
+MEASURES = {  # columns of `measures`, and their labels
     "shannon": "Shannon entropy",
     "renyi": "Rényi entropy",
     "behavioral": "log behavioral entropy",
@@ -48,8 +48,6 @@ MEASURES = {
     "radius_none": "ball, raw features",
     "radius_robust": "ball, scaled features",
 }
-"""Columns of `measures`, and their labels."""
-
 FEWEST_EPISODES = 6  # for a standard error: six episodes can be halved in 20 ways
 JOINT_STATES = 5_000  # at most a quarter of a dataset's
 CELLS = 1_000  # of the net, at most a quarter of the smallest dataset's states

@@ -49,10 +49,11 @@ def floats(name: str, x: Any) -> NDArray[Any]:
     return array if array.dtype.kind == "f" else array.astype(np.float64)
 
 
-def check_positive(name: str, value: float) -> None:
-    """Raise ValueError unless `value` is a positive and finite number."""
-    if not isinstance(value, numbers.Real) or not 0 < value < math.inf:
-        raise ValueError(f"{name} must be positive and finite, got {value}")
+def check_positive(**values: float) -> None:
+    """Raise ValueError, which names the argument, unless all are positive and finite numbers."""
+    for name, value in values.items():
+        if not isinstance(value, numbers.Real) or not 0 < value < math.inf:
+            raise ValueError(f"{name} must be positive and finite, got {value}")
 
 
 def whole_number(name: str, value: object, *, least: float = 0, most: float = math.inf) -> int:

@@ -39,7 +39,7 @@ def renyi_entropy(pmf: ArrayLike, *, q: float, axis: int = -1) -> NDArray[np.flo
     pmf = _checked_pmf(pmf, axis)
     if np.ndim(q) == 0 and q == np.inf:
         return -np.log(pmf.max(axis))
-    check_positive("q", q)
+    check_positive(q=q)
     if q == 1:
         return shannon_entropy(pmf, axis=axis)
     with np.errstate(divide="ignore"):
@@ -163,7 +163,7 @@ def differential_generalized_entropy(
     Raise ValueError if the integral is infinite or cannot be resolved (f may be infinite only at
     x = 0), and if the density does not integrate to 1.
     """
-    check_positive("reference_volume", reference_volume)
+    check_positive(reference_volume=reference_volume)
     log_v = np.log(reference_volume)
 
     def term(log_f: NDArray) -> NDArray:

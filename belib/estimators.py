@@ -142,7 +142,7 @@ def renyi_entropy_knn(
     log(mean ((n - 1) V_d R^d)^(1 - q) Gamma(k) / Gamma(k + 1 - q)) / (1 - q), and Shannon's entropy
     at q = 1. Local values are its linearisation, whose mean is the value.
     """
-    check_positive("q", q)
+    check_positive(q=q)
     sample, y = KNNSample(samples, correction="iterated", **options), 1 - q
     if q >= sample.k + 1:
         raise ValueError(f"q must be above 0 and below k + 1 = {sample.k + 1}, got {q}")
@@ -194,7 +194,7 @@ class KNNSample:
             raise ValueError(f"correction must be one of {CORRECTIONS}, got {self.correction!r}")
         if self.duplicates not in DUPLICATES:
             raise ValueError(f"duplicates must be one of {DUPLICATES}, got {self.duplicates!r}")
-        check_positive("reference_volume", self.reference_volume)
+        check_positive(reference_volume=self.reference_volume)
         points = real_array("samples", samples)
         self.points = points = points[:, None] if points.ndim == 1 else points
         if points.ndim != 2 or len(points) <= whole_number("k", self.k) or not points.shape[1]:

@@ -42,7 +42,7 @@ def renyi_reward(distance: Distance, *, q: float, literal: bool = False) -> Dist
     >>> renyi_reward(np.array([0.0, 1.0, 10.0]), q=0.5).round(3)
     array([0.   , 0.828, 4.633])
     """
-    check_positive("q", q)
+    check_positive(q=q)
     xp, r = _library(distance)
     if literal:
         return r ** (1 - q)
@@ -62,8 +62,7 @@ def behavioral_reward(distance: Distance, *, alpha: float, beta: float, c: float
     >>> behavioral_reward(distance, alpha=0.5, beta=prelec_beta(0.5, 512)).round(3)
     array([0.   , 0.104, 0.324])
     """
-    for name, value in (("alpha", alpha), ("beta", beta), ("c", c)):
-        check_positive(name, value)
+    check_positive(alpha=alpha, beta=beta, c=c)
     if c < 1:
         raise ValueError(f"c must be at least 1, got {c}: log(R + c) < 0 has no real power alpha")
     xp, r = _library(distance)
@@ -82,8 +81,7 @@ def peak_distance(*, alpha: float, beta: float) -> float:
     >>> round(peak_distance(alpha=2.0, beta=0.16), 1)
     92.4
     """
-    check_positive("alpha", alpha)
-    check_positive("beta", beta)
+    check_positive(alpha=alpha, beta=beta)
     if alpha <= 1:
         return math.inf
 
@@ -116,8 +114,7 @@ def behavioral_reward_exact(
     1 (u < 0), the weighting is the identity and the term is Shannon's, u. At R = 0 the log is inf
     and the sign -1.
     """
-    for name, value in (("alpha", alpha), ("beta", beta), ("k", k), ("n", n), ("d", d)):
-        check_positive(name, value)
+    check_positive(alpha=alpha, beta=beta, k=k, n=n, d=d)
     xp, r = _library(distance)
     log_volume = d / 2 * math.log(math.pi) - math.lgamma(d / 2 + 1)
     with np.errstate(divide="ignore"):

@@ -32,8 +32,7 @@ def prelec_beta(alpha: float, n_outcomes: float) -> float:
     >>> round(512 * float(weighting(1 / 512)), 9)
     1.0
     """
-    check_positive("alpha", alpha)
-    check_positive("n_outcomes", n_outcomes)
+    check_positive(alpha=alpha, n_outcomes=n_outcomes)
     if n_outcomes < 2:
         raise ValueError(f"n_outcomes must be at least 2, got {n_outcomes}")
     beta = float(np.power(math.log(n_outcomes), 1.0 - alpha))
@@ -75,8 +74,7 @@ class Prelec(Weighting):
     extension: str = "identity"
 
     def __post_init__(self):
-        check_positive("alpha", self.alpha)
-        check_positive("beta", self.beta)
+        check_positive(alpha=self.alpha, beta=self.beta)
         if self.extension not in EXTENSIONS:
             raise ValueError(f"extension must be one of {EXTENSIONS}, got {self.extension!r}")
 
@@ -104,7 +102,7 @@ class TverskyKahneman(Weighting):
     gamma: float = 0.61
 
     def __post_init__(self):
-        check_positive("gamma", self.gamma)
+        check_positive(gamma=self.gamma)
         g = self.gamma
         # w' has the sign of g r^g + r^(g-1) + g - 1, r = (1 - p)/p; it is least at r = (1 - g)/g^2
         if g < 1 and (2 - g) * math.log1p(-g) >= (1 - 2 * g) * math.log(g):
@@ -124,8 +122,7 @@ class LinearInLogOdds(Weighting):
     delta: float = 0.77
 
     def __post_init__(self):
-        check_positive("gamma", self.gamma)
-        check_positive("delta", self.delta)
+        check_positive(gamma=self.gamma, delta=self.delta)
 
     def log(self, log_p: ArrayLike) -> Array:
         log_p, log_q = _log_odds_pair(log_p)
@@ -144,7 +141,7 @@ class Power(Weighting):
     exponent: float
 
     def __post_init__(self):
-        check_positive("exponent", self.exponent)
+        check_positive(exponent=self.exponent)
 
     def log(self, log_p: ArrayLike) -> Array:
         return self.exponent * real_array("log_p", log_p, finite=False)

@@ -61,7 +61,7 @@ def measures(
 
     `halves` is the number of random halves of the episodes. Raise ValueError for too few states.
     """
-    check_positive("alpha", alpha)
+    check_positive(alpha=alpha)
     features, origins, table = scale(states.features, "robust"), states.origins, {}
     joint, r, volume = _joint_states(features, states, seed)
     cell = net(features, min(CELLS, states.rows["dataset"].value_counts().min() // 4))

@@ -19,18 +19,12 @@ from belib.streams import Streams
 class Batch(NamedTuple):
     """B transitions for each of M members."""
 
-    obs: Tensor
-    """(M, B, obs_dim)."""
-    action: Tensor
-    """(M, B, action_dim)."""
-    reward: Tensor
-    """(M, B): the sum of n discounted rewards."""
-    discount: Tensor
-    """(M, B): gamma^n times the product of n discounts."""
-    next_obs: Tensor
-    """(M, B, obs_dim): n steps later."""
-    path: Tensor
-    """(M, B, n + 1, obs_dim): all states from obs to next_obs."""
+    obs: Tensor  # (M, B, obs_dim)
+    action: Tensor  # (M, B, action_dim)
+    reward: Tensor  # (M, B), the sum of n discounted rewards
+    discount: Tensor  # (M, B), gamma^n times the product of n discounts
+    next_obs: Tensor  # (M, B, obs_dim), n steps later
+    path: Tensor  # (M, B, n + 1, obs_dim), all states from obs to next_obs
 
 
 class Replay:

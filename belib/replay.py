@@ -103,12 +103,8 @@ class Replay:
         self._written[source] += n
         self._length[source] += n
 
-    def sample(self, batch_size: int, streams: Streams) -> Batch:
-        """Return transitions at uniformly drawn starts; ValueError if a source has none."""
-        return self.transitions(to_device(self.draw(batch_size, streams), self._rows.device))
-
     def draw(self, batch_size: int, streams: Streams) -> Tensor:
-        """Return uniformly drawn starts (M, B), for `transitions`."""
+        """Return uniformly drawn starts (M, B); ValueError if a source has none."""
         counts = self.count[self._source]
         if not counts.all():
             raise ValueError(f"a source has no episode of {self.n_step} steps to sample from yet")

@@ -49,7 +49,8 @@ def check_continues(work, number=50):
     """The next batch of a collection is that of one which continues from its state."""
     again = Collection(work.configs, work.folders)
     again.restore(work.state())
-    one, two = (w.replay.sample(number, w.engine.draws) for w in (work, again))
+    starts = [w.replay.draw(number, w.engine.draws) for w in (work, again)]
+    one, two = work.replay.transitions(starts[0]), again.replay.transitions(starts[1])
     assert all(torch.equal(a, b) for a, b in zip(one, two, strict=True))
 
 
@@ -69,7 +70,7 @@ def test_smm_keeps_a_skill_an_episode_and_shows_it_to_the_agent(small_pretrain, 
     assert len({tuple(z[0]) for z in skills}) > 1
     taken = np.concatenate([z[1:] for z in skills])
     np.testing.assert_array_equal(torch.stack(seen), taken[10:])
-    batch = work.replay.sample(200, work.engine.draws)
+    batch = work.replay.transitions(work.replay.draw(200, work.engine.draws))
     assert torch.equal(batch.obs[..., 24:], batch.next_obs[..., 24:])
 
 
@@ -127,7 +128,8 @@ def test_terminals_by_convention(small_pretrain, tmp_path, end_after, convention
     assert [counts[n - 1] for n in (19, 20, 30)] == expected[convention]
     for file in sorted((folder / "buffer").glob("*.npz")):
         assert datasets.read_episode(file)["discount"].ravel().tolist() == [1.0] * 20 + [0.0]
-    learnt = set(work.replay.sample(500, work.engine.draws).discount.ravel().tolist())
+    batch = work.replay.transitions(work.replay.draw(500, work.engine.draws))
+    learnt = set(batch.discount.ravel().tolist())
     assert learnt == {np.float32(0.99**3), np.float32(at_the_end * 0.99**3)}
     check_continues(work, 50)
 

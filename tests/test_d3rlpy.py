@@ -34,7 +34,7 @@ def our_returns(algorithm, **changes):
         replay.add(0, obs, *rows, np.ones((len(obs), 1)), first=True)
     draws = Streams(SEEDS, "replay")
     for _ in range(UPDATES):
-        made.update(replay.sample(SIZES["batch_size"], draws))
+        made.update(replay.transitions(replay.draw(SIZES["batch_size"], draws)))
     act = lambda s: made.act(seen(s).expand(len(SEEDS), -1, -1), explore=False)  # noqa: E731
     return line_return(act).numpy()
 

@@ -110,7 +110,7 @@ def test_captured_steps_are_plain_updates(case, precision):
     """All that changes from step to step is in memory that stays, nothing in Python's objects."""
     plain, work, sums = *(engine_of(case, precision=precision) for _ in range(2)), {}
     for _ in range(6):
-        metrics = plain.learner.update(plain.replay.sample(32, plain.draws))
+        metrics = plain.learner.update(plain.replay.transitions(plain.replay.draw(32, plain.draws)))
         sums = {key: sums.get(key, 0) + value for key, value in metrics.items()}
         work.step()
     assert_equal(tensors(plain.learner), tensors(work.learner))
@@ -141,7 +141,7 @@ def test_a_restored_engine_continues_to_the_bit(case):
 def test_a_member_learns_the_same_alone_and_beside_others(case):
     together, alone = engine_of(case, seeds=(0, 1, 2)), engine_of(case, seeds=(1,)).learner
     for _ in range(8):
-        batch = together.replay.sample(32, together.draws)
+        batch = together.replay.transitions(together.replay.draw(32, together.draws))
         metrics = together.learner.update(batch)
         expected = alone.update(Batch(*(part[1:2] for part in batch)))
     within = {"rtol": 1e-2, "atol": 1e-3}

@@ -22,7 +22,7 @@ def replay(*episodes, n_step=1, capacity=100, **options):
 
 
 def sample(memory, size, seeds=(0,)):
-    return memory.sample(size, Streams(seeds, "replay"))
+    return memory.transitions(memory.draw(size, Streams(seeds, "replay")))
 
 
 def test_one_step_by_hand_and_starts_are_uniform():

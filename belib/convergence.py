@@ -1,6 +1,5 @@
 """Monte-Carlo studies of the estimators on densities with known entropies: bias and variance."""
 
-import math
 from collections.abc import Callable, Sequence
 from itertools import product
 
@@ -11,19 +10,6 @@ from scipy import stats
 
 from belib.estimators import behavioral_entropy_knn
 from belib.results.tables import checked, once
-from belib.weighting import prelec_beta
-
-N_OUTCOMES = 512  # of the paper's experiments
-
-
-def truncated_normal(n: int, random: np.random.Generator) -> NDArray[np.float64]:
-    """Return n samples (n, 1) of the standard normal restricted to [-3, 3]."""
-    return stats.truncnorm.rvs(-3, 3, size=(n, 1), random_state=random)
-
-
-def beta_square(n: int, random: np.random.Generator) -> NDArray[np.float64]:
-    """Return n samples (n, 2) of two independent Beta(2, 2) on [0, 4]."""
-    return 4 * random.beta(2, 2, size=(n, 2))
 
 
 def study(
@@ -33,16 +19,16 @@ def study(
     sizes: Sequence[int],
     seeds: int,
     estimators: dict[str, tuple[Callable[[int], int], str | None]],
-    n_outcomes: int | None = N_OUTCOMES,
+    betas: dict[float, float] | None = None,
 ) -> pd.DataFrame:
     """Return a density's estimated behavioral entropies by sample, estimator and alpha.
 
     Args:
-        sampler: draws n samples.
+        sampler: draws n samples, (n, d).
         truths: the entropy (nats) of each alpha.
         sizes, seeds: sample sizes n, and samples of each n; all estimators get the same samples.
         estimators: by name, k as a function of n, and the correction.
-        n_outcomes: M, for which beta is `prelec_beta(alpha, M)`; None means beta = 1.
+        betas: Prelec's beta of each alpha, by default 1.
 
     Columns: alpha, estimator, n, seed, value, truth, error.
     """
@@ -50,7 +36,7 @@ def study(
     for n, seed in product(sizes, range(seeds)):
         samples = sampler(n, np.random.default_rng([seed, n]))
         for (name, (neighbours, correction)), alpha in product(estimators.items(), truths):
-            beta = 1.0 if n_outcomes is None else prelec_beta(alpha, n_outcomes)
+            beta = (betas or {}).get(alpha, 1.0)
             options = {"k": neighbours(n), "correction": correction}
             estimate = behavioral_entropy_knn(samples, alpha=alpha, beta=beta, **options)
             rows.append((alpha, name, n, seed, estimate.value, truths[alpha]))
@@ -76,11 +62,9 @@ def slopes(table: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for (alpha, estimator), part in table.groupby(["alpha", "estimator"], sort=False):
         row = {"alpha": alpha, "estimator": estimator}
-        significant = (part["absolute_bias"] > 2 * part["bias_error"]).all()
-        for name, column in (("bias", "absolute_bias"), ("variance", "variance")):
-            row[f"{name} slope"] = row[f"{name} s.e."] = math.nan
-            if significant or name == "variance":
-                fit = stats.linregress(np.log(part["n"]), np.log(part[column]))
-                row[f"{name} slope"], row[f"{name} s.e."] = fit.slope, fit.stderr
+        seen = part["absolute_bias"].where(part["absolute_bias"] > 2 * part["bias_error"])
+        for name, values in (("bias", seen), ("variance", part["variance"])):
+            fit = stats.linregress(np.log(part["n"]), np.log(values))  # NaN if one value is
+            row |= {f"{name} slope": fit.slope, f"{name} s.e.": fit.stderr}
         rows.append(row)
     return pd.DataFrame(rows)

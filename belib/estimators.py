@@ -112,17 +112,6 @@ def behavioral_entropy_knn(
     )
 
 
-def naive_behavioral_entropy_knn(
-    samples: ArrayLike, *, alpha: float, beta: float = 1.0, **options: Unpack[Options]
-) -> EntropyEstimate:
-    """Return the mean of -w(f) log w(f), a mistake for teaching (paper, equation 11).
-
-    Without the division by f it estimates the integral of -w(f) log w(f) f, in other units.
-    """
-    weighting, sample = Prelec(alpha, beta), KNNSample(samples, **options, correction=None)
-    return sample.mean(lambda u: entropy_term(weighting, -u))
-
-
 def shannon_entropy_knn(
     samples: ArrayLike, *, correction: str | None = "iterated", **options: Unpack[Options]
 ) -> EntropyEstimate:

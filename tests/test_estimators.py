@@ -9,7 +9,6 @@ from belib.estimators import (
     behavioral_entropy_knn,
     generalized_behavioral_entropy_knn,
     knn_log_density,
-    naive_behavioral_entropy_knn,
     renyi_entropy_knn,
     shannon_entropy_knn,
 )
@@ -39,8 +38,6 @@ def test_by_hand():
     plug_in = behavioral_entropy_knn(x, alpha=2, beta=0.3, k=1, correction=None)
     paper = 0.3 * u**2 * np.exp(-0.3 * u**2) * (4 * lengths)
     assert plug_in.value == pytest.approx(paper.mean(), rel=1e-13)
-    naive = naive_behavioral_entropy_knn(x, alpha=2, beta=0.3, k=1)
-    assert naive.value == pytest.approx((paper / (4 * lengths)).mean(), rel=1e-13)
 
 
 @pytest.mark.parametrize(("k", "d"), [(1, 1), (3, 2), (12, 5)])

@@ -84,13 +84,6 @@ class Prelec(Weighting):
             log_w = self.beta * np.sign(log_p) * np.abs(log_p) ** self.alpha
         return log_w if self.extension == "odd" else np.where(log_p > 0, log_p, log_w)
 
-    @property
-    def fixed_point(self) -> float:
-        """The p in (0, 1) with w(p) = p; NaN for alpha within 1e-9 of 1 (no such p, or every p)."""
-        if abs(self.alpha - 1) < 1e-9:
-            return math.nan
-        return math.exp(-(np.float64(self.beta) ** (1 / (1 - self.alpha))))
-
 
 @dataclass(frozen=True)
 class TverskyKahneman(Weighting):

@@ -124,7 +124,8 @@ class RewardExplorer(LiveFigure):
         rare = ("neglected", "seen as it is", "overrated")[1 + (alpha < 1) - (alpha > 1)]
         self._title.set_text(f"α = {alpha:.2f},  β = {beta:.3g}:  what is rare is {rare}")
         self._w.set(data=(_P, w(_P)), color=color)
-        self._fixed.set_data([w.fixed_point], [w.fixed_point])
+        fixed = 1 / self.n_outcomes.value
+        self._fixed.set_data([fixed], [fixed])
         self._perceived.set(data=(_X, w(stats.norm.pdf(_X))), color=color)
         reward = behavioral_reward(_R, alpha=alpha, beta=beta)
         top = reward.argmax()

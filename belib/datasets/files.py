@@ -147,12 +147,11 @@ class Dataset:
         """Return the number of transitions."""
         return sum(self.lengths)
 
-    def episodes(self) -> Iterator[dict[str, np.ndarray]]:
-        """Yield the arrays of each episode, row 0 included; all must have the same sizes.
+    def episodes(self, **sizes: int) -> Iterator[dict[str, np.ndarray]]:
+        """Yield the arrays of each episode, row 0 included; all must have the same row sizes.
 
-        Raise DatasetError for an episode that breaks a rule of the format.
+        `sizes` are some of them. Raise DatasetError for one that breaks a rule of the format.
         """
-        sizes: dict[str, int] = {}
         return (read_episode(file, sizes) for file in self.files)
 
     def transitions(self) -> Transitions:

@@ -132,11 +132,9 @@ def load_replay(
     columns = [(0, tasks.index(member.task)) for member in configs]
     options = {"discount": config.discount, "rewards": len(tasks), "members": columns}
     replay = Replay(1, dataset.steps + len(dataset.files), *sizes, n_step=1, **options)
-    for episode, rewards in zip(dataset.episodes(), labels, strict=True):
+    episodes = dataset.episodes(observation=sizes[0], action=sizes[1])
+    for episode, rewards in zip(episodes, labels, strict=True):
         obs, action, discount = (episode[key] for key in ("observation", "action", "discount"))
-        if (size := (obs.shape[1], action.shape[1])) != sizes:
-            rule = f"observations and actions of {sizes} numbers, as {config.task}"
-            raise DatasetError(f"{dataset.folder} must have {rule}, got {size}")
         replay.add(0, obs, action, rewards, discount, first=True)
     largest = max(np.abs(rewards).max() for rewards in labels)
     horizon = 1 / (1 - config.discount) if config.discount < 1 else math.inf

@@ -146,12 +146,10 @@ class Environment:
         self.obs_dim: int = self._env.observation_spec()["observations"].shape[0]
         self.physics_dim: int = self._state(_PHYSICS).size
 
-    def seed(self, seed: int) -> None:
-        """Restart the stream of initial states."""
-        self._env.task.random.seed(whole_number("seed", seed) % 2**32)
-
-    def reset(self) -> TimeStep:
-        """Start an episode."""
+    def reset(self, seed: int | None = None) -> TimeStep:
+        """Start an episode; a seed restarts the stream of initial states."""
+        if seed is not None:
+            self._env.task.random.seed(whole_number("seed", seed) % 2**32)
         self._before_reset = self._random_state()
         return self._time_step(self._env.reset())
 

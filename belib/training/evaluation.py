@@ -45,10 +45,10 @@ class Evaluator:
         A physics error ends an episode, with a reward of 0. `data` are the configs of the policies'
         datasets.
         """
-        for config, row in zip(self.configs, self._envs, strict=True):
-            for episode, env in enumerate(row):
-                env.seed(derive_seed(config.seed, "evaluation", step, episode))
-        steps = [[env.reset() for env in row] for row in self._envs]
+        steps = [
+            [env.reset(derive_seed(c.seed, "evaluation", step, e)) for e, env in enumerate(row)]
+            for c, row in zip(self.configs, self._envs, strict=True)
+        ]
         upright = [float(np.mean([_is_upright(env) for env in row])) for row in self._envs]
         returns = np.zeros((len(steps), len(steps[0])))
         while not all(step.last for row in steps for step in row):

@@ -56,8 +56,7 @@ class Replay:
         self._rows = torch.zeros(sources * capacity, sum(self._split))
         self._starts = np.zeros((sources, capacity), np.int64)  # a ring of valid starts, in order
         self._first = np.zeros(sources, np.int64)
-        self.count = np.zeros(sources, np.int64)
-        """Valid starts a source."""
+        self.count = np.zeros(sources, np.int64)  # valid starts
         self._written = np.zeros(sources, np.int64)
         self._length = np.zeros(sources, np.int64)  # rows of the episode in progress
         members = members or [(source, 0) for source in range(sources)]

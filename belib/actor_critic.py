@@ -42,7 +42,8 @@ class ActorCritic(nn.Module):
         keep_freed_memory()
         self.config = configs[0]
         self.precision = self.config.precision  # the engine replaces `auto`
-        self.streams = Streams([config.seed for config in configs], "agent")
+        self.seeds = [config.seed for config in configs]
+        self.streams = Streams(self.seeds, "agent")
         sizes = (self.streams, obs_dim, action_dim, self.config.hidden_dim)
         self.action_dim = action_dim
         self.actor = self.actor_network(*sizes)

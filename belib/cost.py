@@ -22,7 +22,6 @@ from belib.config import OfflineConfig
 from belib.engine import Engine
 from belib.offline import LEARNERS
 from belib.replay import Replay
-from belib.streams import Streams
 from belib.training.collection import lockstep
 
 _TIMED = 2**18  # members x batch x hidden units of a timed update, at least one member
@@ -109,8 +108,7 @@ def practice(configs: Sequence[Any], rows: int = 1000, device: Any = None) -> En
         random = np.random.default_rng(member)
         columns = [random.uniform(-1, 1, (rows, size)) for size in (*dims, 1)]
         replay.add(member, *columns, np.ones((rows, 1)), first=True)
-    draws = Streams(range(members), "replay")
-    return Engine(agent(*dims, configs), replay, config.batch_size, draws, device)
+    return Engine(agent(*dims, configs), replay, device)
 
 
 def _seconds(call: Callable[[], object], calls: int) -> float:

@@ -28,38 +28,28 @@ _WARM_UP = 3  # steps before the capture, during which libraries allocate memory
 class Engine:
     """Updates a learner of M members from a replay memory; moves both to the device.
 
-    It replaces the precision `auto` by the fastest one.
-
-    Args:
-        learner, replay: of equally many members.
-        batch_size: transitions per update.
-        draws: streams that choose transitions; the learner has its own streams for noise.
-        device: by default `machine.device()`.
+    It replaces the precision `auto` by the fastest one. Learner and replay have equally many
+    members; the device is by default `machine.device()`.
     """
 
-    def __init__(
-        self,
-        learner: ActorCritic,
-        replay: Replay,
-        batch_size: int,
-        draws: Streams,
-        device: torch.device | None = None,
-    ):
+    def __init__(self, learner: ActorCritic, replay: Replay, device: torch.device | None = None):
         self.device = device or machine.device()
-        self.learner, self.replay, self.draws = learner.to(self.device), replay, draws
+        self.learner, self.replay = learner.to(self.device), replay
         if learner.precision == "auto":
             learner.precision = machine.fastest_precision()
         replay.to(self.device)
-        self.batch_size = batch_size
-        self._start = torch.zeros(len(draws), batch_size, dtype=torch.int64, device=self.device)
+        # they choose transitions; the learner has its own streams for noise
+        self.draws, members = Streams(learner.seeds, "replay"), len(learner.seeds)
+        shape = (members, learner.config.batch_size)
+        self._start = torch.zeros(shape, dtype=torch.int64, device=self.device)
         self._steps, self._run = 0, partial(aside, self._update, self.device)
         self._names: list[str] = []
-        self._latest = self._sums = torch.zeros(0, len(draws))  # (number of names, M)
-        self._counts = [0] * len(draws)
+        self._latest = self._sums = torch.zeros(0, members)  # (number of names, M)
+        self._counts = [0] * members
 
     def step(self) -> None:
         """Sample and update. On a GPU the update is asynchronous."""
-        drawn = self.replay.draw(self.batch_size, self.draws)
+        drawn = self.replay.draw(self.learner.config.batch_size, self.draws)
         self._start.copy_(to_device(drawn, self.device))
         self.learner.streams.draw_ahead()
         if self._steps == _WARM_UP:

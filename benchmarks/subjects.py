@@ -92,7 +92,7 @@ def configs_of(name: str, size: int, members: int, precision: str) -> list[Learn
 def update_of(configs: list[LearnerConfig]) -> Call:
     """Return a call that updates all members on one batch."""
     engine = practice(configs, rows=10_000)
-    batch = engine.replay.transitions(engine.replay.draw(engine.batch_size, engine.draws))
+    batch = engine.replay.transitions(engine.replay.draw(configs[0].batch_size, engine.draws))
     return partial(engine.learner.update, batch)
 
 

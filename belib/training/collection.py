@@ -61,8 +61,7 @@ class Collection(runs.Work):
             options = {"n_step": config.n_step, "discount": config.discount}
             self.replay = Replay(len(configs), capacity, *sizes, **options)
             self.learner = agent(*sizes, configs)
-            replay = self.replay, config.batch_size, Streams(seeds, "replay")
-            self.engine = Engine(self.learner, *replay)
+            self.engine = Engine(self.learner, self.replay)
         self.task_rewards = TaskRewards(config.domain)
         self.paid_tasks = [config.task or task for config in configs]
         # rows of the present episodes: obs, action, reward, discount, physics, all rewards

@@ -18,7 +18,6 @@ from belib.datasets import Dataset, DatasetError
 from belib.engine import Engine
 from belib.offline import LEARNERS
 from belib.replay import Replay
-from belib.streams import Streams
 from belib.training.evaluation import Evaluator
 
 _DIVERGED = 100  # a critic has diverged if it predicts so many times the largest possible return
@@ -52,8 +51,7 @@ class Learning(runs.Work):
         sizes = (self.evaluator.obs_dim, self.evaluator.action_dim)
         replay, self.bound = load_replay(configs, dataset, sizes)
         self.learner = LEARNERS[self.config.algorithm](*sizes, configs)
-        draws = Streams([config.seed for config in configs], "replay")
-        self.engine = Engine(self.learner, replay, self.config.batch_size, draws)
+        self.engine = Engine(self.learner, replay)
         self.step = 0
         # for every member, one row per evaluation: `results.row` and the update's metrics
         self.returns: list[list[dict[str, Any]]] = [[] for _ in configs]

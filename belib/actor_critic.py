@@ -58,7 +58,7 @@ class ActorCritic(nn.Module):
         return Adam(network.parameters(), learning_rate or self.config.learning_rate)
 
     @torch.no_grad()
-    def act(self, obs: Tensor, *, explore: bool) -> Tensor:
+    def act(self, obs: Tensor, *, explore: bool = False) -> Tensor:
         """Return actions (M, B, action_dim) at obs (M, B, obs_dim), on the device of obs."""
         with self.products():
             return self.actions(obs.to(self.streams.device), explore=explore).to(obs.device)

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -175,8 +174,7 @@ class Collection(runs.Work):
             names = ("domain", "dataset", "task", "seed", "scale")
             same = [OfflineConfig(**{n: getattr(c, n) for n in names}) for c in self.configs]
             changes = {"algorithm": "ddpg", "precision": self.learner.precision}
-            policy = partial(self.learner.act, explore=False)
-            rows = Evaluator(same)(policy, self.step, self.configs, **changes)
+            rows = Evaluator(same)(self.learner.act, self.step, self.configs, **changes)
             for folder, row in zip(self.folders, rows, strict=True):
                 paths.write_text(folder / results.ONLINE, pd.DataFrame([row]).to_csv(index=False))
         for folder, rows in reversed(list(zip(self.folders, self.history, strict=True))):

@@ -136,7 +136,7 @@ def rollout(config: OfflineConfig, *, runs_dir: str | Path = "runs") -> np.ndarr
     with suppress(PhysicsError):
         while not step.last:
             obs = torch.from_numpy(step.obs).expand(len(members), 1, -1)
-            actions = learner.act(obs, explore=False)[:, 0].numpy()
+            actions = learner.act(obs)[:, 0].numpy()
             step = env.step(actions[members.index(folder.name)])
             states.append(step.physics)
     return np.array(states)

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -85,8 +84,8 @@ class Learning(runs.Work):
                 )
 
     def _evaluate(self, metrics: Metrics) -> None:
-        policy = partial(self.learner.act, explore=False)
-        rows = self.evaluator(policy, self.step, self.collected, precision=self.learner.precision)
+        learner = self.learner
+        rows = self.evaluator(learner.act, self.step, self.collected, precision=learner.precision)
         for member, row in enumerate(rows):
             numbers = {key: float(value[member]) for key, value in metrics.items()}
             if self.diverged[member] is not None:

@@ -34,11 +34,11 @@ NOTEBOOKS = sorted(ROOT.glob("notebooks/*.ipynb"))
 RUN = {"config", "paths", "streams", "machine", "engine", "runs", "datasets", "training"}
 RUN |= {"results", "statistics"}
 SEEN = {"__init__", "coverage", "figures", "widgets", "study", "cost", "gather", "rendering"}
-SEEN |= {"arrays", "fast_rewards"}
+SEEN |= {"arrays"}
 WINGS = {"the method": set(FLOOR) - RUN - SEEN, "a run": RUN, "what is seen": SEEN}
 # Lines of *.py with docstrings and blanks: what is added is won elsewhere.
-BUDGETS = {"the method": 2_692, "a run": 3_003, "what is seen": 2_842}
-BUDGETS |= {"workflow": 335, "benchmarks": 900, "tests": 7_219}
+BUDGETS = {"the method": 2_700, "a run": 2_900, "what is seen": 2_400}
+BUDGETS |= {"workflow": 330, "benchmarks": 900, "tests": 7_114}
 
 
 def room(path):

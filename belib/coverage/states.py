@@ -165,9 +165,8 @@ def embed(
         points, record = _fit(features, method, parameters, **options)
         paths.write_atomic(file, partial(np.savez, points=points, record=_json(record)))
     with np.load(file, allow_pickle=False) as made:
-        (x, y), record = made["points"], json.loads(str(made["record"]))
+        (x, y), record = made["points"], json.loads(str(made["record"])) | {"scaling": scaling}
     described = "{features} features, scaling {scaling!r}; {method} {parameters}, seed {seed}."
-    record |= {"scaling": scaling}
     return Embedding(states.rows.assign(x=x, y=y), record, described.format(**record))
 
 

@@ -76,23 +76,14 @@ def register(domain: str, tasks: Mapping[str, Callable[..., Any]]) -> None:
     DOMAINS[domain] = dict(tasks)
 
 
-def _tasks() -> dict[str, tuple[str, str]]:
-    return {f"{domain}_{name}": (domain, name) for domain in DOMAINS for name in DOMAINS[domain]}
+def _tasks() -> dict[str, Callable[..., Any]]:
+    return {f"{d}_{name}": make for d in DOMAINS for name, make in DOMAINS[d].items()}
 
 
 def _add_gymnasium(domain: str) -> None:
     """Add `gymnasium-<id>`, when it is first named; its task `reward` is its own reward."""
     if domain.startswith(gymnasium_envs.PREFIX) and domain not in DOMAINS:
         DOMAINS[domain] = {"reward": functools.partial(gymnasium_envs.Adapter, domain)}
-
-
-def split_task(task: str) -> tuple[str, str]:
-    """Return (`walker`, `stand`) for `walker_stand`; raise ValueError for an unknown task."""
-    _add_gymnasium(task.rpartition("_")[0])
-    tasks = _tasks()
-    if task not in tasks:
-        raise ValueError(f"there is no task {unknown_name(task, tasks)}")
-    return tasks[task]
 
 
 def primal_task(domain: str) -> str:
@@ -132,7 +123,7 @@ class Environment:
     """One task of dm_control's suite, a registered domain or Gymnasium, with actions in [-1, 1].
 
     Args:
-        task: `walker_stand`, `quadruped_run`, ...
+        task: `walker_stand`, `quadruped_run`, ...; ValueError for an unknown one.
         seed: of the initial states.
     """
 
@@ -246,9 +237,12 @@ class TaskRewards:
 
 
 def _load(task: str, seed: int, *, flat: bool = True) -> Any:
-    domain, name = split_task(task)
+    _add_gymnasium(task.rpartition("_")[0])
+    tasks = _tasks()
+    if task not in tasks:
+        raise ValueError(f"there is no task {unknown_name(task, tasks)}")
     random = np.random.RandomState(whole_number("seed", seed) % 2**32)  # it takes 32 bits
-    return DOMAINS[domain][name](random=random, environment_kwargs={"flat_observation": flat})
+    return tasks[task](random=random, environment_kwargs={"flat_observation": flat})
 
 
 # environments by task that are never stepped, for their models and rewards

@@ -2,7 +2,6 @@
 
 import itertools
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,13 +13,6 @@ from belib.config import OfflineConfig, PretrainConfig
 
 TASKS = ("walker_stand", "quadruped_run")
 OBJECTIVES = [("behavioral", 0.5), ("behavioral", 2.0), ("renyi", 0.5), ("shannon", None)]
-
-
-@pytest.fixture(autouse=True)
-def no_window():
-    plt.switch_backend("agg")
-    yield
-    plt.close("all")
 
 
 def made_up(tasks=TASKS, learners=("td3", "cql"), objectives=OBJECTIVES, seeds=3, steps=(10, 20)):

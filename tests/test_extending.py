@@ -6,49 +6,28 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from dm_control import mujoco
 from dm_control.rl import control
-from dm_control.suite import base
+from dm_control.suite import cartpole
 
 from belib import datasets, envs, figures, training
 from belib.agents.apt import APT
 from belib.rewards import OBJECTIVES, Objective, facts
 
-SLIDER = """
-<mujoco>
-  <worldbody>
-    <body name="cart">
-      <joint name="slide" type="slide" axis="1 0 0" range="-1 1" limited="true" damping="1"/>
-      <geom size="0.1" mass="1"/>
-    </body>
-  </worldbody>
-  <actuator><motor joint="slide" gear="5" ctrlrange="-1 1" ctrllimited="true"/></actuator>
-</mujoco>
-"""
 
-
-class Reach(base.Task):
-    """Paid for being at a place on a rail."""
+class Reach(cartpole.Balance):
+    """Paid for being at a place on the rail."""
 
     def __init__(self, place, random):
-        super().__init__(random)
+        super().__init__(swing_up=False, sparse=False, random=random)
         self.place = place
 
-    def initialize_episode(self, physics):
-        physics.named.data.qpos["slide"] = self.random.uniform(-1, 1)
-        super().initialize_episode(physics)
-
-    def get_observation(self, physics):
-        return {"position": physics.data.qpos.copy(), "velocity": physics.data.qvel.copy()}
-
     def get_reward(self, physics):
-        return float(np.exp(-4 * (physics.named.data.qpos["slide"][0] - self.place) ** 2))
+        return float(np.exp(-4 * (physics.cart_position() - self.place) ** 2))
 
 
 def reach(place, random=None, environment_kwargs=None):
-    physics, task = mujoco.Physics.from_xml_string(SLIDER), Reach(place, random)
-    options = {"time_limit": 2.0, "control_timestep": 0.02, **environment_kwargs}
-    return control.Environment(physics, task, **options)
+    physics = cartpole.Physics.from_xml_string(*cartpole.get_model_and_assets())
+    return control.Environment(physics, Reach(place, random), time_limit=1.0, **environment_kwargs)
 
 
 @pytest.fixture
@@ -82,8 +61,8 @@ def test_a_domain_is_collected_relabelled_and_learnt(rail, small_pretrain, small
     table = pd.concat(training.in_parallel(training.train_offline, groups, runs_dir=tmp_path))
     assert set(table["task"]) == {"rail_left", "rail_right"}
     assert len(training.evaluate_baselines(configs, runs_dir=tmp_path)) == 4
-    assert envs.observation_names(rail) == ["position", "velocity"]
-    assert envs.domain_sizes(rail) == {"observation": 2, "action": 1, "physics": 2}
+    assert envs.observation_names(rail)[2:4] == ["position 2", "velocity 0"]
+    assert envs.domain_sizes(rail) == {"observation": 5, "action": 1, "physics": 4}
 
 
 def test_names_that_cannot_be_registered():

@@ -40,27 +40,36 @@ def rail(monkeypatch):
         remembered.cache_clear()
 
 
-@pytest.fixture
-def power(monkeypatch):
-    """An objective that pays roots of distances, of order q."""
+def test_a_domain_and_an_objective_are_collected_relabelled_and_learnt(
+    rail, small_pretrain, small_offline, tmp_path, monkeypatch
+):
+    """The objective pays roots of distances, of order q."""
     root = lambda distance, *, q: distance ** (1 / q)  # noqa: E731
     monkeypatch.setitem(OBJECTIVES, "power", Objective(lambda c: partial(root, q=c.q), "q"))
-    return "power"
-
-
-def test_a_domain_is_collected_relabelled_and_learnt(rail, small_pretrain, small_offline, tmp_path):
     sizes = {"domain": rail, "num_steps": 400, "random_steps": 200}
-    (folder,) = training.pretrain(small_pretrain(**sizes), runs_dir=tmp_path, progress=False)
-    assert datasets.validate(folder) == []
-    dataset = datasets.load(folder)
+    config = small_pretrain(objective="power", q=3.0, **sizes)
+    assert (config.dataset, config.parameter) == ("power-3-s0", 3.0)
+    assert config.unused_fields == ("alpha", "renyi_form")
+    assert facts(config, obs_dim=24) == {"q": 3.0}
+    assert APT(5, 2, [config]).rewards[0](torch.tensor(8.0)) == pytest.approx(2.0)
+    assert figures.style.objective_label("power", 3.0) == "power 3"
+    both = [config, small_pretrain(**sizes)]
+    folders = training.pretrain(both, runs_dir=tmp_path, progress=False)
+    assert [folder.name for folder in folders] == ["power-3-s0", "behavioral-0.5-s0"]
+    assert datasets.read_card(folders[0])["parameter"] == 3.0
+    assert [datasets.validate(folder) for folder in folders] == [[], []]
+    dataset = datasets.load(folders[0])
     assert [dataset.lengths, dataset.domain] == [[100] * 4, rail]
     again = np.concatenate(datasets.relabel(dataset, "rail_right"))
     assert (again == np.concatenate(datasets.task_rewards(dataset, ["rail_right"]))[:, 0]).all()
-    configs = [small_offline(domain=rail, task=f"rail_{side}") for side in ("left", "right")]
+    pairs = [("power-3-s0", "rail_left"), ("behavioral-0.5-s0", "rail_right")]
+    configs = [small_offline(domain=rail, dataset=name, task=task) for name, task in pairs]
     groups = [[config] for config in configs]
     table = pd.concat(training.in_parallel(training.train_offline, groups, runs_dir=tmp_path))
-    assert set(table["task"]) == {"rail_left", "rail_right"}
-    assert len(training.evaluate_baselines(configs, runs_dir=tmp_path)) == 4
+    assert {*zip(table["dataset"], table["task"], strict=True)} == {*pairs}
+    assert set(table["objective"]) == {"power", "behavioral"}
+    alone = [small_offline(domain=rail, task=task) for _, task in pairs]
+    assert len(training.evaluate_baselines(alone, runs_dir=tmp_path)) == 4
     assert envs.observation_names(rail)[2:4] == ["position 2", "velocity 0"]
     assert envs.domain_sizes(rail) == {"observation": 5, "action": 1, "physics": 4}
 
@@ -72,23 +81,3 @@ def test_names_that_cannot_be_registered():
     ):
         with pytest.raises(ValueError, match=message):
             envs.register(domain, tasks)
-
-
-def test_an_objective_is_collected_for_learnt_and_named(
-    power, rail, small_pretrain, small_offline, tmp_path
-):
-    sizes = {"domain": rail, "num_steps": 200, "random_steps": 100}
-    config = small_pretrain(objective=power, q=3.0, **sizes)
-    assert (config.dataset, config.parameter) == ("power-3-s0", 3.0)
-    assert config.unused_fields == ("alpha", "renyi_form")
-    assert facts(config, obs_dim=24) == {"q": 3.0}
-    assert APT(5, 2, [config]).rewards[0](torch.tensor(8.0)) == pytest.approx(2.0)
-    both = [config, small_pretrain(**sizes)]
-    folders = training.pretrain(both, runs_dir=tmp_path, progress=False)
-    assert [folder.name for folder in folders] == ["power-3-s0", "behavioral-0.5-s0"]
-    assert datasets.read_card(folders[0])["parameter"] == 3.0
-    task = {"domain": rail, "task": "rail_left"}
-    groups = [[small_offline(dataset=folder.name, **task)] for folder in folders]
-    table = pd.concat(training.in_parallel(training.train_offline, groups, runs_dir=tmp_path))
-    assert set(table["objective"]) == {"power", "behavioral"}
-    assert figures.style.objective_label(power, 3.0) == "power 3"

@@ -2,8 +2,6 @@
 
 import errno
 import multiprocessing
-import os
-import signal
 import time
 
 import numpy as np
@@ -12,19 +10,15 @@ import pytest
 from belib import paths, runs
 
 
-@pytest.fixture
-def file(tmp_path):
-    path = tmp_path / "file.npz"
-    path.write_bytes(b"old")
-    return path
-
-
 def everything(file):
     return {path.name: path.read_bytes() for path in file.parent.iterdir()}
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError(errno.ENOSPC, "disk is full")])
-def test_after_an_error_the_old_file_is_there_alone_and_is_named(file, error):
+def test_after_an_error_the_old_file_is_there_alone_and_is_named(tmp_path, error):
+    file = tmp_path / "file.npz"
+    file.write_bytes(b"old")
+
     def write(opened):
         opened.write(b"part")
         raise error
@@ -51,7 +45,7 @@ def test_a_killed_writer_leaves_a_whole_file(tmp_path):
             assert writer.is_alive()
             time.sleep(0.001)
         time.sleep(delay)
-        os.kill(writer.pid, signal.SIGKILL)
+        writer.kill()
         writer.join()
         content = path.read_bytes()
         assert content == content[:1] * 200_000

@@ -23,14 +23,7 @@ WEIGHTINGS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("alpha", "beta"), [(0.2, 4.32568), (0.5, 2.49766), (1, 1), (2, 0.160299), (5, 6.6028e-4)]
-)
-def test_values_for_512_outcomes(alpha, beta):
-    assert prelec_beta(alpha, 512) == pytest.approx(beta, rel=1e-5)
-
-
-@pytest.mark.parametrize("alpha", [0.2, 1.0, 3.0])
+@pytest.mark.parametrize("alpha", [0.2, 0.5, 1.0, 2.0, 5.0])
 @pytest.mark.parametrize("n_outcomes", [2, 16, 512])
 def test_fixed_points(alpha, n_outcomes):
     """1/M, and for the odd extension also M."""
@@ -78,7 +71,6 @@ def test_entropy_term_of_a_plain_function_is_that_of_its_weighting():
         (lambda: prelec_beta(math.nan, 512), "alpha must be positive"),
         (lambda: prelec_beta(2000.0, 512), "alpha must give beta within floats, got 2000"),
         (lambda: prelec_beta(0.5, 1), "n_outcomes must be at least 2, got 1"),
-        (lambda: Prelec(0), "alpha must be positive"),
         (lambda: Prelec(0.5)([0.2, -0.1]), r"p must be at least 0 everywhere, got -0\.1"),
         (lambda: Prelec(0.5)(math.nan), "p must be at least 0 everywhere, got nan"),
         (lambda: Prelec(0.5, extension="even"), "extension must be one of"),

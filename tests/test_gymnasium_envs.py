@@ -11,6 +11,7 @@ from belib.config import OfflineConfig, check_parameters
 from belib.envs import Environment, PhysicsError, TaskRewards
 from belib.training.collection import Collection
 
+pytest.importorskip("imageio", reason="needs pip install 'belib[gymnasium]'")  # by its MuJoCo
 gymnasium = pytest.importorskip("gymnasium", reason="needs pip install 'belib[gymnasium]'")
 Box, Dict = gymnasium.spaces.Box, gymnasium.spaces.Dict
 
@@ -47,11 +48,6 @@ def tiny(monkeypatch):
     del gymnasium.registry["mine/Tiny-v0"]
 
 
-def needs_mujoco(name):
-    if name.endswith("-v5"):
-        pytest.importorskip("imageio", reason="needs pip install 'belib[gymnasium]'")
-
-
 def test_actions_terminations_and_truncations_by_hand(tiny, monkeypatch):
     env = Environment(f"{tiny}_reward", 3)
     assert (env.obs_dim, env.action_dim, env.physics_dim) == (5, 2, 0)
@@ -74,7 +70,6 @@ def test_actions_terminations_and_truncations_by_hand(tiny, monkeypatch):
 
 @pytest.mark.parametrize("name", ["Pendulum-v1", "HalfCheetah-v5"])
 def test_an_environment_is_gymnasiums_to_the_bit(name):
-    needs_mujoco(name)
     env, random = Environment(f"gymnasium-{name}_reward", 3), np.random.RandomState(3)
     plain, draw = gymnasium.make(name), np.random.RandomState(0)
     half_range = plain.action_space.high.astype(np.float64)
@@ -90,7 +85,6 @@ def test_an_environment_is_gymnasiums_to_the_bit(name):
 
 @pytest.mark.parametrize("name", MUJOCO + [pytest.param(n, marks=pytest.mark.slow) for n in OTHERS])
 def test_rewards_of_states_and_actions_are_live_rewards_to_the_bit(name):
-    needs_mujoco(name)
     rewards, random = TaskRewards(f"gymnasium-{name}"), np.random.RandomState(0)
     env = Environment(*rewards.tasks, 7)
     steps, actions = [env.reset()], np.zeros((41, env.action_dim), np.float32)
@@ -106,7 +100,6 @@ def test_rewards_of_states_and_actions_are_live_rewards_to_the_bit(name):
 def test_a_domain_is_collected_relabelled_learnt_and_exported(
     name, small_pretrain, small_offline, tmp_path, monkeypatch
 ):
-    needs_mujoco(name)
     sizes = {"domain": f"gymnasium/{name}", "num_steps": 300}
     config = small_pretrain(**sizes)
     (folder,) = training.pretrain(config, runs_dir=tmp_path, progress=False)
@@ -141,7 +134,6 @@ def test_a_domain_is_collected_relabelled_learnt_and_exported(
 @pytest.mark.usefixtures("frequent_checkpoints")
 @pytest.mark.parametrize("name", ["Hopper-v5", "Pendulum-v1", "mine-Tiny-v0"])
 def test_a_killed_collection_ends_in_the_same_bytes(name, small_pretrain, tmp_path):
-    needs_mujoco(name)
     sizes = {"random_steps": 20, "num_steps": 120, "convention": "corrected"}
     configs = [small_pretrain(domain=f"gymnasium/{name}", seed=seed, **sizes) for seed in (0, 1)]
     straight = training.pretrain(configs, runs_dir=tmp_path / "straight", progress=False)

@@ -129,13 +129,14 @@ def test_the_first_code_cell_holds_the_parameters_and_nothing_else(notebook):
     assert "check_parameters(globals())" in second["source"]
 
 
-def test_notebooks_ask_and_show_and_do_not_compute(notebook):
+def test_notebooks_ask_and_show_with_public_names_and_do_not_compute(notebook):
     for index, cell in enumerate(cells(notebook, "code")[1:]):
         source = cell["source"]
         most = 8 if index and "assert " not in source else 14  # set-up and checks are longer
         assert len([line for line in source.splitlines() if line.strip()]) <= most, source
         for banned in ("plt.", "sys.path", "%pip", "!pip", "def ", "class "):
             assert banned not in source, banned
+        assert not re.search(r"(from|import) [\w.]*\b_", source), source
 
 
 def test_code_is_clean_and_notebooks_are_stored_without_outputs():

@@ -3,7 +3,6 @@
 import ast
 import importlib
 import os
-import re
 import subprocess
 import sys
 import venv
@@ -52,11 +51,6 @@ def test_names_are_imported_from_where_they_are_defined_or_listed():
             value = getattr(importlib.import_module(module), name, None)
             home = f"{getattr(value, '__module__', module)}."
             assert not home.startswith("belib.") or home.startswith(f"{module}."), (path, name)
-
-
-def test_notebooks_use_public_modules_and_names_alone():
-    for path in ROOT.glob("notebooks/*.ipynb"):
-        assert not re.search(r"(from|import) [\w.]*\b_", path.read_text()), path
 
 
 @pytest.mark.slow

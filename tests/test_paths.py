@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from belib import paths, runs
+from belib import paths
 
 
 def everything(file):
@@ -50,22 +50,3 @@ def test_a_killed_writer_leaves_a_whole_file(tmp_path):
         content = path.read_bytes()
         assert content == content[:1] * 200_000
     assert {path.name for path in tmp_path.iterdir()} <= {"file", ".file.tmp"}
-
-
-def test_whoever_waits_for_a_lock_gets_it_next(tmp_path):
-    lock, log = tmp_path / "lock", tmp_path / "log"
-
-    def append(name):
-        with runs.locked([lock], wait=True):
-            log.write_text((log.read_text() if log.exists() else "") + f"{name} in, ")
-            time.sleep(0.02)
-            log.write_text(log.read_text() + f"{name} out; ")
-
-    context = multiprocessing.get_context("fork")
-    workers = [context.Process(target=append, args=(i,)) for i in range(4)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    entries = log.read_text().split("; ")[:-1]
-    assert sorted(entries) == [f"{i} in, {i} out" for i in range(4)]

@@ -3,8 +3,8 @@
 import multiprocessing
 import os
 import platform
-import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -65,9 +65,25 @@ def test_a_second_process_is_refused_or_waits(tmp_path, holder, capsys):
     assert f"in use by process {process.pid} on" in capsys.readouterr().out
 
 
+def test_whoever_waits_for_a_lock_gets_it_next(tmp_path):
+    """Also in one process; flock knows open files, not processes."""
+    log = []
+
+    def come_and_go(name):
+        with runs.locked([tmp_path / "lock"], wait=True):
+            log.append(name)
+            time.sleep(0.02)
+            log.append(name)
+
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(come_and_go, range(4)))
+    assert log[::2] == log[1::2], "each goes before the next comes"
+    assert sorted(log[::2]) == [0, 1, 2, 3]
+
+
 def test_a_lock_ends_with_its_process(tmp_path, holder):
     process, _ = holder
-    os.kill(process.pid, signal.SIGKILL)
+    process.kill()
     process.join()
     with runs.locked([tmp_path / "one"]), pytest.raises(BlockingIOError, match=f"{os.getpid()}"):
         runs.locked([tmp_path / "one"]).__enter__()

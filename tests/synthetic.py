@@ -48,7 +48,7 @@ def tables(
     sizes = {"scale": "synthetic", "num_steps": 50_000}
     configs = [PretrainConfig(**(sizes | options)) for options in datasets or grid()]
     rows = [
-        _row(OfflineConfig(domain=task.partition("_")[0], task=task, seed=i), name, 0, value + i)
+        row(OfflineConfig(domain=task.partition("_")[0], task=task, seed=i), name, 0, value + i)
         for task in tasks
         for i in range(seeds)
         for name, value in {"zero action": 120.0, "random policy": 140.0}.items()
@@ -62,7 +62,7 @@ def tables(
                     policy = OfflineConfig(**known, seed=i)
                     for step in steps:
                         last = round(value * step / steps[-1], 2)
-                        rows.append(_row(policy, learner, step, last, config, precision="float32"))
+                        rows.append(row(policy, learner, step, last, config, precision="float32"))
     described = pd.DataFrame([_described(config) for config in configs])
     measures = {
         name: [0.5 + covered(config) + random.normal(0, 0.05) for config in configs]
@@ -75,7 +75,7 @@ def tables(
     return Tables(pd.DataFrame(rows), described, known.assign(**measures).round(5), provenance)
 
 
-def _row(policy, algorithm, step, value, config=None, **changes):
+def row(policy, algorithm, step, value, config=None, **changes):
     changes |= {"algorithm": algorithm, "scale": "synthetic"}
     changes |= {} if config else {"dataset": "none"}
     return results.row(policy, config, step, np.array([value]), "none", **changes)

@@ -1,6 +1,7 @@
 """Figures of returns, drawn from made-up tables: SYNTHETIC numbers, not results."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -12,26 +13,23 @@ from belib import figures, results, study
 from belib.config import OfflineConfig, PretrainConfig
 
 TASKS = ("walker_stand", "quadruped_run")
-OBJECTIVES = [("behavioral", 0.5), ("behavioral", 2.0), ("renyi", 0.5), ("shannon", None)]
+ALPHAS = [{"objective": "behavioral", "alpha": alpha} for alpha in (0.5, 2.0)]
+SHANNON = {"objective": "shannon"}
+RECIPES = [*ALPHAS, {"objective": "renyi", "q": 0.5}, SHANNON]
 
 
-def made_up(tasks=TASKS, learners=("td3", "cql"), objectives=OBJECTIVES, seeds=3, steps=(10, 20)):
-    """Returns 100 (place of the objective + 1) + 10 seed + step; baselines 50 and 60."""
+def made_up(tasks=TASKS, learners=("td3", "cql"), recipes=RECIPES, seeds=3):
+    """Returns 100 (place of the recipe + 1) + 10 seed + step; baselines 50 and 60."""
     rows = []
     for task, seed in itertools.product(tasks, range(seeds)):
-        policy = {"domain": task.split("_")[0], "task": task, "scale": "synthetic", "seed": seed}
+        policy = OfflineConfig(domain=task.split("_")[0], task=task, seed=seed)
         for name, value in zip(results.BASELINES, (50.0, 60.0), strict=True):
-            changes = {"algorithm": name, "dataset": "none"}
-            value = np.array([value])
-            rows.append(results.row(OfflineConfig(**policy), None, 0, value, "none", **changes))
-        for learner, place, step in itertools.product(learners, range(len(objectives)), steps):
-            objective, parameter = objectives[place]
-            options = {{"behavioral": "alpha", "renyi": "q"}.get(objective): parameter}
-            options.pop(None, None)
-            collected = PretrainConfig(objective=objective, **options)
-            config = OfflineConfig(**policy, algorithm=learner, dataset=collected.dataset)
-            value = np.array([100.0 * (place + 1) + 10 * seed + step])
-            rows.append(results.row(config, collected, step, value, "none"))
+            rows.append(synthetic.row(policy, name, 0, value))
+        for learner, place, step in itertools.product(learners, range(len(recipes)), (10, 20)):
+            collected = PretrainConfig(**recipes[place])
+            config = replace(policy, dataset=collected.dataset)
+            value = 100.0 * (place + 1) + 10 * seed + step
+            rows.append(synthetic.row(config, learner, step, value, collected))
     return pd.DataFrame(rows).fillna(np.nan)
 
 
@@ -65,7 +63,7 @@ def test_returns_show_means_every_seed_and_baselines_in_the_order_of_objectives(
 
 
 def test_whiskers_are_one_standard_deviation_and_who_diverged_has_no_dot():
-    table = results.scores(made_up(("walker_run",), ("td3",), OBJECTIVES[3:]))
+    table = results.scores(made_up(("walker_run",), ("td3",), [SHANNON]))
     (ax,) = figures.returns.returns(table)[0]
     low, high = ax.lines[0].get_ydata()
     assert (high - low) / 2 == pytest.approx(np.std([120, 130, 140], ddof=1))
@@ -90,7 +88,7 @@ def test_datasets_of_one_recipe_stand_side_by_side_over_its_name():
 
 
 def test_learning_curves_show_every_seed_and_their_mean():
-    table = made_up(("walker_run",), ("td3",), OBJECTIVES[3:])
+    table = made_up(("walker_run",), ("td3",), [SHANNON])
     ax = figures.returns.learning_curves(table)[0, 0]
     *seeds, mean, zero, uniform, _ = (y for line in ax.lines if len(y := line.get_ydata()))
     assert ax.get_ylim()[0] == 0

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import synthetic
-from test_figures_returns import made_up
+from test_figures_returns import RECIPES, made_up
 
 from belib import figures, gather, results, study
 from belib.results import tables
@@ -41,7 +41,7 @@ STATISTICS = {
 
 @pytest.fixture(scope="module")
 def answers():
-    table = made_up(("walker_run", "walker_stand"), objectives=[("rnd", None), ("renyi", 0.5)])
+    table = made_up(("walker_run", "walker_stand"), recipes=RECIPES[2:])
     return table, {name: statistic(table) for name, statistic in STATISTICS.items()}
 
 
@@ -98,7 +98,7 @@ def two(tmp_path):
     place = tmp_path / "my [runs] {3} *" / "offline" / "walker"
     for name in "ab":
         (place / name).mkdir(parents=True)
-        part = learnt(made_up(("walker_run",), ("td3",), [("rnd", None)], seeds=2))
+        part = learnt(made_up(("walker_run",), ("td3",), [{"objective": "rnd"}], seeds=2))
         part.assign(dataset=name).to_csv(place / name / "results.csv", index=False)
     file = place / "a" / "results.csv"
     return place.parents[1], file, file.read_bytes()

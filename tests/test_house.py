@@ -9,6 +9,7 @@ import sys
 
 import pytest
 import yaml
+from test_package import imports
 
 from belib.paths import ROOT
 
@@ -46,14 +47,6 @@ def room(path):
     return path.relative_to(ROOT / "belib").with_suffix("").parts[0]
 
 
-def imported_rooms(path):
-    for node in ast.walk(ast.parse(path.read_text())):
-        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-        if isinstance(node, ast.ImportFrom):
-            names = [f"{node.module}.{alias.name}" for alias in node.names]
-        yield from (name.split(".")[1] for name in names if name.startswith("belib."))
-
-
 def lines(paths):
     return sum(len(path.read_text().splitlines()) for path in paths)
 
@@ -69,11 +62,13 @@ def test_a_part_keeps_its_budget(part):
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_a_file_imports_from_floors_below_and_has_300_lines_and_functions_40(path):
-    importing = room(path)
-    for other in imported_rooms(path):
+    importing, text = room(path), path.read_text()
+    assert not re.search(r"^\s*import belib", text, re.MULTILINE), "rooms are imported by `from`"
+    for module, name in imports(text):
+        other = f"{module}.{name}".split(".")[1]
         assert other == importing or FLOOR[other] < FLOOR[importing], f"{importing} imports {other}"
     assert lines([path]) <= 300
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef):
             assert node.end_lineno - node.lineno < 40, node.name
 

@@ -79,9 +79,8 @@ def test_lines_expand_and_entries_add_members_to_a_job(own_grid):
         offline=[{**STAND, "seeds": 2, "dataset": "shannon-*"}, run],
     )
     names = [f"walker/{name}" for name in ("shannon-s0+2", "shannon-s3+1", "rnd-s0+2", "rnd-s3+1")]
-    assert [job.name for job in of(jobs, "collect")] == [
-        f"collect/{name}" for name in (*names, "cheetah/shannon-s0")
-    ]
+    collected = [job.name for job in of(jobs, "collect")]
+    assert collected == [f"collect/{name}" for name in (*names, "cheetah/shannon-s0")]
     assert not of(jobs, "coverage")  # this scale has no sizes of maps
     first, second, *_ = of(jobs, "offline")
     assert first.name == "offline/walker/shannon-s0/td3"

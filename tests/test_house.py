@@ -28,8 +28,7 @@ FLOORS = (
     {"study"},
 )
 FLOOR = {name: number for number, names in enumerate(FLOORS) for name in names}
-MODULES = sorted(path for path in ROOT.glob("belib/**/*.py") if path.name != "__init__.py")
-MODULES += sorted(ROOT.glob("belib/*/__init__.py"))
+MODULES = sorted({*ROOT.glob("belib/**/*.py")} - {ROOT / "belib" / "__init__.py"})
 NOTEBOOKS = sorted(ROOT.glob("notebooks/*.ipynb"))
 
 RUN = {"config", "paths", "streams", "machine", "engine", "runs", "datasets", "training"}
@@ -93,9 +92,8 @@ def notebook(request):
 
 
 def cells(notebook, kind):
-    return [
-        c | {"source": "".join(c["source"])} for c in notebook["cells"] if c["cell_type"] == kind
-    ]
+    found = [cell for cell in notebook["cells"] if cell["cell_type"] == kind]
+    return [cell | {"source": "".join(cell["source"])} for cell in found]
 
 
 def test_notebooks_headings_are_those_of_the_skeleton_in_order(notebook):

@@ -43,9 +43,8 @@ def test_without_a_library_poses_are_drawn(states, monkeypatch, capsys):
     assert "libegl1" in said
     assert said.count("\n") == 1
     torso = np.array([geoms.get_segments()[0] for geoms in plt.gca().collections])
-    np.testing.assert_allclose(
-        torso[:, :, 1].mean(1), 1.3 + states[np.linspace(0, 39, 8).astype(int), 0], atol=0.01
-    )
+    heights = 1.3 + states[np.linspace(0, 39, 8).astype(int), 0]
+    np.testing.assert_allclose(torso[:, :, 1].mean(1), heights, atol=0.01)
     with pytest.raises(ValueError, match=r"states must have shape \(T, 18\), got \(40, 17\)"):
         rendering.frames(envs.model("walker"), states[:, 1:])
 

@@ -26,9 +26,8 @@ def sample(memory, size, seeds=(0,)):
 
 
 def test_one_step_by_hand_and_starts_are_uniform():
-    obs, action, reward, discount, next_obs, path = sample(
-        replay(counting(0, 2), counting(10, 8)), 20_000
-    )
+    memory = replay(counting(0, 2), counting(10, 8))
+    obs, action, reward, discount, next_obs, path = sample(memory, 20_000)
     assert torch.equal(action, obs + 1)
     assert torch.equal(reward, (obs + 1)[..., 0])
     assert torch.equal(next_obs, obs + 1)

@@ -145,16 +145,14 @@ def test_tables_without_the_return_of_doing_nothing_are_refused():
 
 def test_variants_are_compared_where_they_are_asked_for():
     """Objectives without distances have no variants; the size of the reward is a secondary arm."""
+    scales = {"": "rms", "unscaled": "none", "observation": "rms"}
     grid = [
-        {"objective": name, "seed": seed, "label": label, "intrinsic_reward_scale": "rms"}
+        {"objective": name, "seed": seed, "label": label, "intrinsic_reward_scale": scales[label]}
         for name in ("shannon", "behavioral", "rnd", "random")
-        for label in ("", "unscaled", "observation")
+        for label in scales
         for seed in range(3)
         if not (label and name in ("rnd", "random"))
     ]
-    for recipe in grid:
-        if recipe["label"] == "unscaled":
-            recipe["intrinsic_reward_scale"] = "none"
     made = synthetic.tables(datasets=grid, **SMALL)
     units = study.units(made, variant="observation")
     main = units.query("main")["recipe"].unique().tolist()

@@ -54,12 +54,6 @@ def test_names_are_imported_from_where_they_are_defined_or_listed():
 
 
 @pytest.mark.slow
-def test_types_are_right():
-    pytest.importorskip("pyright", reason="the extra belib[types] is not installed")
-    run(sys.executable, "-m", "pyright", "--pythonpath", sys.executable, cwd=ROOT)
-
-
-@pytest.mark.slow
 def test_the_wheel_works_without_the_repository(tmp_path):
     """In an environment of its own, whose other packages are ours."""
     pip, python = [sys.executable, "-m", "pip", "--quiet"], tmp_path / "venv" / "bin" / "python"

@@ -7,9 +7,9 @@ import pytest
 pytestmark = pytest.mark.browser
 
 
-@pytest.fixture
-def widget(page, lab):
-    """The tabs of the notebook, run to its end, in view."""
+def test_the_slider_moves_the_picture(page, lab, screenshots):
+    from playwright.sync_api import expect
+
     page.goto(f"{lab.url}/lab/tree/03_reward_visualization.ipynb")
     # Before both of these JupyterLab would ask which kernel to run it with.
     page.get_by_text("| Idle").wait_for(timeout=60_000)
@@ -20,14 +20,9 @@ def widget(page, lab):
     timed.wait_for(timeout=180_000, state="attached")
     lab.wait_until_idle()
     assert page.locator(".jp-RenderedText[data-mime-type*='error']").count() == 0
-    tabs = page.locator(".jupyter-widgets.widget-tab")
-    tabs.scroll_into_view_if_needed()
+    widget = page.locator(".jupyter-widgets.widget-tab")
+    widget.scroll_into_view_if_needed()
     assert page.locator(".Toastify__toast").count() == 0, "no news, no questions"
-    return tabs
-
-
-def test_the_slider_moves_the_picture(page, widget, screenshots):
-    from playwright.sync_api import expect
 
     handle = widget.locator(".noUi-handle:visible").first
     readout = widget.locator(".widget-readout:visible").first

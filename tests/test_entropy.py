@@ -56,6 +56,8 @@ def line(density):
     return density.logpdf, [density.support()], density.entropy()
 
 
+CORRELATED = stats.multivariate_normal([1, -2], [[1, 0.5], [0.5, 1]])
+TWO_CAUCHYS = lambda x: stats.cauchy.logpdf(x).sum(-1)  # noqa: E731
 SHANNON = {
     "far": line(stats.norm(500, 1)),
     "narrow": line(stats.norm(3, 1e-2)),
@@ -63,16 +65,8 @@ SHANNON = {
     "lognormal": line(stats.lognorm(0.5)),
     "pole at 0": line(stats.beta(0.3, 1)),
     "box": line(stats.uniform(0, 2)),
-    "correlated": (
-        stats.multivariate_normal([1, -2], [[1, 0.5], [0.5, 1]]).logpdf,
-        LINE * 2,
-        1 + math.log(2 * math.pi) + math.log(0.75) / 2,
-    ),
-    "two Cauchys": (
-        lambda x: stats.cauchy.logpdf(x).sum(-1),
-        LINE * 2,
-        2 * math.log(4 * math.pi),
-    ),
+    "correlated": (CORRELATED.logpdf, LINE * 2, CORRELATED.entropy()),
+    "two Cauchys": (TWO_CAUCHYS, LINE * 2, 2 * math.log(4 * math.pi)),
 }
 
 

@@ -9,14 +9,9 @@ from belib.coverage import MEASURES, Embedding
 from belib.figures.style import objective_color
 from belib.widgets import CoverageMap
 
-DATASETS = pd.DataFrame(
-    {
-        "dataset": ["random-s0", "behavioral-2-s0", "behavioral-0.5-s0", "shannon-s0"],
-        "objective": ["random", "behavioral", "behavioral", "shannon"],
-        "parameter": [np.nan, 2.0, 0.5, np.nan],
-        "seed": 0,
-    }
-)
+NAMES = ["random-s0", "behavioral-2-s0", "behavioral-0.5-s0", "shannon-s0"]
+DATASETS = pd.DataFrame({"dataset": NAMES, "parameter": [np.nan, 2.0, 0.5, np.nan], "seed": 0})
+DATASETS["objective"] = DATASETS["dataset"].str.split("-").str[0]
 ORDER = ["SE", "BE α = 0.5", "BE α = 2", "random actions"]
 
 

@@ -1,6 +1,7 @@
 import itertools
 import shutil
 import sys
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -77,9 +78,7 @@ def end_after(monkeypatch):
     return patch
 
 
-def small_config(kind, sizes):
-    sizes |= {"scale": "test", "hidden_dim": 16, "batch_size": 16}
-    return lambda **changes: kind(**(sizes | changes))
+SMALL = {"scale": "test", "hidden_dim": 16, "batch_size": 16}
 
 
 @pytest.fixture
@@ -87,14 +86,14 @@ def small_pretrain(end_after):
     """Collects two episodes of 100 steps, one of them random; keywords replace fields."""
     end_after(100)
     sizes = {"representation_dim": 8, "k": 3, "num_steps": 200, "random_steps": 100}
-    return small_config(PretrainConfig, sizes | {"update_every": 5})
+    return partial(PretrainConfig, **SMALL, **sizes, update_every=5)
 
 
 @pytest.fixture
 def small_offline(end_after):
     """Learns for 30 updates, with evaluations of 100 steps; keywords replace fields."""
     end_after(100)
-    return small_config(OfflineConfig, {"num_steps": 30, "eval_every": 20, "eval_episodes": 1})
+    return partial(OfflineConfig, **SMALL, num_steps=30, eval_every=20, eval_episodes=1)
 
 
 def collect_by_hand(folder, lengths, seed):

@@ -52,18 +52,17 @@ def test_calls_share_the_cores_and_groups_of_members_follow_each_other(known_spe
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("stage", ["collection", "learning"])
-def test_a_run_takes_what_is_estimated(stage, tmp_path):
+@pytest.mark.parametrize("run", [training.pretrain, training.train_offline])
+def test_a_run_takes_what_is_estimated(run, tmp_path):
     """Within a factor of 1.5, in time of this thread, in which other processes count little."""
     options = {"runs_dir": tmp_path, "progress": False}
     sizes = {"hidden_dim": 128, "batch_size": 128}
     one = PretrainConfig(num_steps=2_500, random_steps=1_000, representation_dim=128, **sizes)
     members = [replace(one, seed=seed) for seed in range(2)]
-    if stage == "learning":
+    if run is training.train_offline:
         training.pretrain(replace(one, objective="random"), **options)
         data = {"dataset": "random-s0", "num_steps": 100, "eval_every": 100, "eval_episodes": 1}
         members = [OfflineConfig(seed=seed, **data, **sizes) for seed in range(20)]
-    run = training.train_offline if stage == "learning" else training.pretrain
     expected, begin = 60 * estimate(members).minutes, time.thread_time()
     run(members, **options)
     seconds = time.thread_time() - begin

@@ -6,8 +6,7 @@ import torch
 from test_offline import learner
 from test_optimum import best, line_return, move, seen
 
-from belib.replay import Replay
-from belib.streams import Streams
+from belib.replay import Batch
 
 EPISODES, STEPS, SEEDS, UPDATES = 300, 20, (0, 1, 2), 1500
 SIZES = {"hidden_dim": 64, "batch_size": 128, "learning_rate": 1e-3, "tau": 0.02, "discount": 0.9}
@@ -22,25 +21,23 @@ def walks():
         actions.append(torch.where(optimal < 1 / 3, best(s[-1]), a * 2 - 1))
         s.append(move(s[-1], actions[-1]))
     s = torch.stack(s, 1)
-    return seen(s).numpy(), torch.stack(actions, 1).numpy(), (1 - s[:, 1:].abs()).numpy()
+    return seen(s), torch.stack(actions, 1), 1 - s[:, 1:].abs()
 
 
 def our_returns(algorithm, **changes):
     made = learner(algorithm, SEEDS, (2, 1), **SIZES, **changes)
-    options = {"n_step": 1, "discount": SIZES["discount"], "members": [(0, 0)] * len(SEEDS)}
-    replay, first = Replay(1, EPISODES * (STEPS + 1), 2, 1, **options), np.zeros((1, 1))
-    for obs, action, reward in zip(*walks(), strict=True):
-        rows = (np.concatenate([first, action]), np.concatenate([first, reward]))
-        replay.add(0, obs, *rows, np.ones((len(obs), 1)), first=True)
-    draws = Streams(SEEDS, "replay")
+    (obs, action, reward), shape = walks(), (len(SEEDS), SIZES["batch_size"])
+    discount = torch.full(shape, SIZES["discount"])
     for _ in range(UPDATES):
-        made.update(replay.transitions(replay.draw(SIZES["batch_size"], draws)))
+        at, t = torch.randint(EPISODES, shape), torch.randint(STEPS, shape)
+        rows = obs[at, t], action[at, t], reward[at, t, 0], discount, obs[at, t + 1]
+        made.update(Batch(*rows, path=None))
     act = lambda s: made.act(seen(s).expand(len(SEEDS), -1, -1), explore=False)  # noqa: E731
     return line_return(act).numpy()
 
 
 def their_returns(d3rlpy, config):
-    obs, action, reward = walks()
+    obs, action, reward = (part.numpy() for part in walks())
     ends = np.zeros((EPISODES, STEPS))
     ends[:, -1] = 1
     flat = [x.reshape(EPISODES * STEPS, -1) for x in (obs[:, :-1], action, reward)]
@@ -65,14 +62,14 @@ def test_learners_end_where_those_of_d3rlpy_end(algorithm):
     same |= {f"{part}_encoder_factory": hidden for part in ("actor", "critic")}
     same |= {"gamma": SIZES["discount"], "tau": SIZES["tau"], "batch_size": SIZES["batch_size"]}
     if algorithm == "td3_bc":
-        ours = our_returns("td3_bc", td3_bc_weight=2.5)
+        options = {"td3_bc_weight": 2.5}
         same |= {"target_smoothing_sigma": 0.2, "target_smoothing_clip": 0.3}
         config = d3rlpy.algos.TD3PlusBCConfig(alpha=2.5, update_actor_interval=1, **same)
     else:
-        ours = our_returns("cql", convention="standard", cql_weight=1.0, num_action_samples=10)
+        options = {"convention": "standard", "cql_weight": 1.0, "num_action_samples": 10}
         same |= {"conservative_weight": 1.0, "initial_alpha": 1.0, "alpha_learning_rate": 0.0}
         same |= {"temp_learning_rate": SIZES["learning_rate"], "n_action_samples": 10}
         config = d3rlpy.algos.CQLConfig(soft_q_backup=False, **same)
-    theirs = their_returns(d3rlpy, config)
+    ours, theirs = our_returns(algorithm, **options), their_returns(d3rlpy, config)
     noise = np.sqrt((ours.var(ddof=1) + theirs.var(ddof=1)) / len(SEEDS))
     assert abs(ours.mean() - theirs.mean()) < max(3 * noise, 0.25), "a twentieth of the way"

@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 from IPython.core.formatters import DisplayFormatter
 from IPython.core.pylabtools import select_figure_formats
-from test_datasets import numbered
 
 from belib import datasets, figures
 from belib.coverage.states import StateMap
@@ -61,10 +60,12 @@ def test_collection_curves_hold_zero_and_show_what_there_is(paid, limits):
 
 def test_histograms_and_torsos_show_in_what_two_datasets_differ(tmp_path):
     pair = []
-    obs = np.random.default_rng(0).normal(size=(101, 24))
+    rows, obs = np.zeros((101, 1)), np.random.default_rng(0).normal(size=(101, 24))
     for name, shift, height in (("moved", 9, 0.0), ("random", 0, -1.0)):
-        episode = numbered(100) | {"physics": np.full((101, 18), height)}
-        episode["observation"] = obs + shift * (np.arange(24) == 14)
+        columns = [obs + shift * (np.arange(24) == 14), rows, rows, rows + 1]
+        columns.append(np.full((101, 18), height))
+        arrays = zip(datasets.DTYPES.items(), columns, strict=True)
+        episode = {key: array.astype(dtype) for (key, dtype), array in arrays}
         datasets.write_episode(tmp_path / "walker" / name, 0, episode, {})
         pair.append(datasets.load(tmp_path / "walker" / name))
     titles = [ax.get_title() for ax in figures.collection.state_histograms(*pair)]

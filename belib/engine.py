@@ -1,6 +1,6 @@
 """The engine runs a learner's update on batches from a replay memory, on a CPU or a GPU.
 
-The update never synchronises with the host: transitions and noise are drawn before it into
+The update never synchronises with the host: indices and noise are drawn before it into
 fixed memory, and metrics are summed on the device. On a GPU the update is captured once in a CUDA
 graph and then replayed, which saves the time to launch its kernels.
 

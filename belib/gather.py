@@ -21,8 +21,8 @@ from belib.results import tables
 
 SIZE = 2_000  # states drawn from every dataset
 MEASURES = ("volumetric", "volumetric_scaled", "net", "shannon")
-"""Measures of coverage on which claims are tested, the paper's first: the last `coverage` of
-`coverage.volumetric_coverage`, the raw states' radius / the largest radius of all datasets."""
+"""Measures of coverage on which claims are tested. The first, the paper's, and the second are the
+last `coverage` of `coverage.volumetric_coverage` for raw and for robustly scaled states."""
 
 _DATASET = ["domain", "dataset"]
 _RECIPE = ["objective", "parameter", "seed", "variant", "intrinsic_reward_scale", "steps"]

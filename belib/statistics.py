@@ -29,8 +29,8 @@ class Interval(NamedTuple):
 def interquartile_mean(scores: ArrayLike) -> Interval:
     """Return the mean of the middle half of the scores (R,) of R runs, with a 95 % interval.
 
-    The interval is a percentile bootstrap, as in rliable (Agarwal et al. 2021). There is none for
-    fewer than two runs, and no mean without runs.
+    The interval is a percentile bootstrap, as in rliable (Agarwal et al. 2021). It is NaN for
+    fewer than two runs; the mean is NaN without runs.
 
     >>> interquartile_mean([0.0, 1.0, 2.0, 3.0, 1000.0]).value
     2.0
@@ -47,7 +47,7 @@ def interquartile_mean(scores: ArrayLike) -> Interval:
 def rank_correlation(x: Array, y: Array, *, level: float = LEVEL) -> Interval:
     """Return Spearman's rho of values (n,), and the two-sided permutation p of no correlation.
 
-    The interval is Bonett and Wright's (2000).
+    The interval, Bonett and Wright's (2000), has the confidence 1 - `level`. n is at least 4.
     """
     x, y = (stats.rankdata(real_array(name, v, ndim=1)) for name, v in (("x", x), ("y", y)))
     rho = float(stats.pearsonr(x, y).statistic)
@@ -67,7 +67,7 @@ class Difference(NamedTuple):
     high: float
     p: float  # Welch's two-sided t test of no difference
     sd: float  # root of the two arms' mean variance, the unit of effect sizes
-    p_different: float  # Schuirmann's (1987): of `MARGIN` sd or more; small for equivalent arms
+    p_different: float  # Schuirmann's (1987) of a difference of `MARGIN` sd or more, either way
 
 
 def compare(one: ArrayLike, other: ArrayLike, *, level: float = LEVEL) -> Difference:
@@ -103,7 +103,7 @@ def best_of(ours: Sequence[Array], others: Sequence[Array], *, level: float = LE
 
     For each of our arms take the lowest of its intervals' lower ends, one interval per other arm,
     at a level divided by the number of our arms; `low` is the highest of these (intersection-union
-    test, Berger 1982). `high` exchanges the roles. `p` is one-sided: the best of ours is not ahead.
+    test, Berger 1982). `high` exchanges the roles. `p` is one-sided; its null: ours is not ahead.
     """
     lows, highs, p = (np.empty((len(ours), len(others))) for _ in range(3))
     for i, j in np.ndindex(p.shape):
@@ -117,7 +117,7 @@ def best_of(ours: Sequence[Array], others: Sequence[Array], *, level: float = LE
 
 
 def spread_ratio(one: ArrayLike, other: ArrayLike, *, level: float = LEVEL) -> Interval:
-    """Return the variance of one array (n,) over that of another, and the F test's two-sided p."""
+    """Return the variance of one arm over another's, the F test's interval and two-sided p."""
     x, y = _arms(one, other)
     ratio, df = float(x.var(ddof=1) / y.var(ddof=1)), (len(x) - 1, len(y) - 1)
     low, high = ratio / stats.f.ppf([1 - level / 2, level / 2], *df)
@@ -147,7 +147,7 @@ def verdict(p: float, p_different: float, value: float) -> str:
 def detectable(datasets: float, *, level: float = LEVEL) -> float:
     """Return the effect, in standard deviations, that is seen with a power of 80 %.
 
-    The test is the two-sided t test of two arms; its square has a noncentral F distribution.
+    The test is the two-sided t test of two arms of `datasets` each; t squared is noncentral F.
 
     >>> round(detectable(40), 2), round(detectable(6), 1)
     (0.63, 1.8)

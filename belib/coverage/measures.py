@@ -49,7 +49,7 @@ MEASURES = {  # columns of `measures`, and their labels
     "radius_robust": "ball, scaled features",
 }
 FEWEST_EPISODES = 6  # for a standard error: six episodes can be halved in 20 ways
-JOINT_STATES = 5_000  # at most a quarter of a dataset's
+JOINT_STATES = 5_000  # of all datasets together; at most a quarter of each one's states
 CELLS = 1_000  # of the net, at most a quarter of the smallest dataset's states
 _K = 5  # neighbours
 
@@ -57,9 +57,9 @@ _K = 5  # neighbours
 def measures(
     states: States, *, alpha: float = 0.5, q: float = 0.5, halves: int = 30, seed: int = 0
 ) -> pd.DataFrame:
-    """Return `MEASURES` and standard errors (see this module), one row per dataset.
+    """Return origin, `points`, `episodes`, `MEASURES` and standard errors, one row per dataset.
 
-    `halves` is the number of random halves of the episodes. Raise ValueError for too few states.
+    Errors use `halves` random halves; NaN below 6 episodes. Raise ValueError for too few states.
     """
     check_positive(alpha=alpha)
     features, origins, table = scale(states.features, "robust"), states.origins, {}
@@ -152,10 +152,10 @@ def _energy_distances(x: Array, subsets: NDArray, other: Array) -> Array:
 
 
 def agreement(points: Array, spaces: dict[str, Array], facts: dict[str, Array]) -> pd.DataFrame:
-    """Return how well distances between points (n, d) agree with those in other spaces (n, ...).
+    """Return how well distances between points (n, d) agree with those in other spaces (n, m).
 
     The reward of a point is the mean distance to its 11 nearest others (URLB's 12 count itself) in
-    a batch of 128. A row is a mean `value` over 20 batches; `of` is the space or fact (n,):
+    a batch of 128. A row is a mean `value` over 20 batches; `of`: a space, a fact (n,) or points:
 
     - distances: rank correlation of the pairs' distances here and in the space;
     - neighbours: share of the 11 nearest that are among the 11 nearest in the space;
@@ -187,10 +187,10 @@ def _batch_distances(points: Array) -> tuple[Array, NDArray[np.bool_], Array]:
 
 
 def volumetric_coverage(datasets: Sequence[Dataset], *, seed: int = 0) -> pd.DataFrame:
-    """Return the radius of the smallest ball around the states so far (paper, appendix).
+    """Return the radius of the smallest ball around the states up to each tenth of the steps.
 
     A fifth of the states of each tenth of the steps is drawn: for 500,000 steps the paper's 10,000
-    of every 50,000. The paper names no scaling: very likely raw observations, "none".
+    of every 50,000 (appendix). It names no scaling: very likely raw observations, "none".
 
     The table has one row per scaling, dataset and tenth: the dataset's origin, `scaling`, `step`,
     `points`, `radius`, `leading_share` (the largest share of the squared radius due to one

@@ -42,7 +42,7 @@ class States(NamedTuple):
 
     @property
     def origins(self) -> pd.DataFrame:
-        """The datasets' objective, parameter, variant, seed and scale, in order, by name."""
+        """The objective, parameter, variant, seed and scale of each dataset; the index is names."""
         first = self.rows.drop_duplicates("dataset").set_index("dataset")
         return first.filter(["objective", "parameter", "variant", "seed", "scale"])
 
@@ -102,7 +102,7 @@ def scale(features: ArrayLike, scaling: str) -> Array:
     each column's median and divides by its interquartile range / 1.349 (1 for a standard normal
     column), or by its standard deviation if that is 0; constant columns are dropped.
 
-    Raise ValueError if all columns are constant, or if features are not finite.
+    Raise ValueError if features are not finite, or for "robust" if all columns are constant.
     """
     check_type("scaling", scaling, str, SCALINGS)
     x = real_array("features", features, ndim=2)
@@ -212,7 +212,7 @@ class StateMap(NamedTuple):
 
 
 def find_states(runs_dir: str | Path, *, domain: str = "walker", k: int = 12) -> StateMap:
-    """Map about 1,500 states of the domain's first dataset in `runs_dir`, else of random actions.
+    """Map at most 1,500 states of the domain's first dataset in `runs_dir`, else of random actions.
 
     Datasets are sorted by name, so a `behavioral-...` dataset comes first. Nothing is written.
     """

@@ -40,7 +40,7 @@ def read_card(folder: Path) -> dict[str, Any] | None:
 
 
 def origin(dataset: Dataset) -> dict[str, Any]:
-    """Return objective, parameter, variant, seed and scale; None where merged sources differ."""
+    """Return objective, parameter, variant, seed, scale: None if unknown or if sources differ."""
     names = ("objective", "parameter", "variant", "seed", "scale")
     config, provenance = dataset.config(), dataset.provenance() or {}
     if config is not None:
@@ -97,8 +97,8 @@ def validate(folder: str | Path) -> list[str]:
     """Return all faults of a dataset, one text per file, sorted; change nothing.
 
     Each text has the file, and the rule and first row of its faults. Readers raise for the same
-    faults, except two that change no number that is read: a card that does not fit, and leftovers
-    of interrupted writes.
+    faults, except for leftovers of interrupted writes and a card that does not fit. The card is
+    checked only if nothing else is wrong.
 
     Raise ValueError for an unknown domain.
     """

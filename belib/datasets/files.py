@@ -150,7 +150,7 @@ class Dataset:
     def episodes(self, **sizes: int) -> Iterator[dict[str, np.ndarray]]:
         """Yield the arrays of each episode, row 0 included; all must have the same row sizes.
 
-        `sizes` are some of them. Raise DatasetError for one that breaks a rule of the format.
+        `sizes` prescribes some, as `action=6`. Raise DatasetError for a malformed episode.
         """
         return (read_episode(file, sizes) for file in self.files)
 
@@ -177,7 +177,7 @@ class Dataset:
 def load(folder: str | Path) -> Dataset:
     """Open the dataset in a folder that holds `buffer/`; no array is read.
 
-    Raise DatasetError for a folder without episodes, for other names or an index given twice.
+    Raise DatasetError for no episodes, for names that `parse_name` refuses, for an index twice.
     """
     folder, by_index = paths.resolve(folder), {}
     for file in folder.glob("buffer/[!.]*.npz"):

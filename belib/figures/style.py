@@ -92,7 +92,7 @@ def of(table: pd.DataFrame, hue: str = "recipe", *, lines: bool = False) -> dict
 
 
 def labelled(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the table with a `label` for each dataset, unique and in the order of legends.
+    """Add each row's `recipe`, and its dataset's `label`, unique and in the order of legends.
 
     The label is the `recipe`, plus the name if several share it, or the name without an objective.
     Rows of the dataset `none`, of baselines, have none.
@@ -134,7 +134,7 @@ def over_steps(table: pd.DataFrame, panel: str, **look: Any) -> np.ndarray:
 
 
 def curves(x: Any, lines: Mapping[str, Mapping[tuple, Any]], **labels: Any) -> np.ndarray:
-    """Plot over x what `lines` have for each (objective, parameter): one Axes per title, SE dotted.
+    """Plot `lines[title][objective, parameter]` over x: one Axes per title, SE dotted.
 
     `labels` are the Axes' properties, such as `xlabel`.
     """
@@ -167,7 +167,7 @@ def legend(axes: Any, **options: Any) -> Any:
 
 
 def caption(axes: Axes, text: str) -> None:
-    """Write a caption under the figure: the claim, how to read it, n, seeds, bars, scale."""
+    """Write `text` under the figure, wrapped; it is also the picture's alternative text."""
     figure, text = axes.figure.get_figure(root=True), " ".join(text.split())
     lines = textwrap.fill(text, int(figure.get_figwidth() * 11))
     figure.text(0.01, -0.02, lines, va="top", fontsize=12, color="0.25")

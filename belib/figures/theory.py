@@ -22,7 +22,7 @@ _DISTANCE = np.geomspace(1e-2, 1e3, 400)
 def over_size(table: pd.DataFrame, y: str, ylabel: str) -> np.ndarray:
     """Plot mean and sd of the column `y` of each `estimator` over `n`: one Axes per `alpha`.
 
-    Estimates, `value`, begin at 0 beside their `truth`; other columns have a logarithmic axis.
+    The axis of `value` begins at 0, with a line at `truth`; that of other columns is logarithmic.
     """
     groups, ticks = table.groupby("alpha"), np.unique(table["n"])
     axes, ticks = style.panels(len(groups), 7, 5, sharey=True), ticks[:: -(-len(ticks) // 4)]
@@ -80,7 +80,7 @@ def surface(alphas: tuple[float, float], n_outcomes: int) -> Axes:
 
 
 def scales(paid: Mapping[tuple[str, float | None], NDArray]) -> Axes:
-    """Plot two rewards of each (objective, parameter): at a long distance the marker is larger."""
+    """Plot two rewards of each (objective, parameter); the second one's marker is larger."""
     _, ax = plt.subplots(figsize=(12, 5))
     for recipe, ends in paid.items():
         color, marker = style.objective_color(*recipe), style.look(recipe[0]).marker
@@ -94,7 +94,7 @@ def scales(paid: Mapping[tuple[str, float | None], NDArray]) -> Axes:
 def exact_and_simplified(typical: Mapping[int, float], n_outcomes: int, *, k: int) -> NDArray:
     """Plot the percentage by which the reward rises with 1 % more distance, over alpha.
 
-    `typical` maps d to distances; each d has an Axes with the exact reward (of 1,024 states) and
+    `typical` maps d to a distance; each d has an Axes with the exact reward (of 1,024 states) and
     the paper's simplified one. Beta is conditioned on M = `n_outcomes`.
     """
     axes, alphas = style.panels(len(typical), 5.4, 5, sharey=True), np.geomspace(0.1, 5, 150)

@@ -167,8 +167,8 @@ def improvement(
     """Return the matrix of P(a policy of the row's group has a higher return than the column's).
 
     Groups differ in the column `by`, such as `dataset` or `algorithm`. Policies are compared where
-    they agree in the columns `within`, and the probabilities averaged; ties count half. Raise
-    ValueError if a group has no policies where another has some.
+    they agree in the columns `within`, and the probabilities averaged; ties count half. The
+    diagonal is NaN. Raise ValueError if a group has no policies where another has some.
     """
     members = scores(evaluations(table, by, *within), score).dropna(subset="return")
     members["stratum"] = members.groupby(list(within), dropna=False).ngroup()

@@ -91,7 +91,7 @@ def outcome(units: pd.DataFrame) -> pd.DataFrame:
 def compared(
     units: pd.DataFrame, pairs: Iterable[str] = PRIMARY, *, corrected: bool = False
 ) -> pd.DataFrame:
-    """Compare pairs of `SIDES`, one row per task and pair with two datasets or more on each side.
+    """Compare `SIDES` on one measure's units; one row per task and pair with 2 datasets a side.
 
     Columns are those of `statistics.Difference` (its p-values after Holm over the pairs of a task
     if `corrected`), `p_permuted` within blocks, and `detectable`, the difference that is seen with

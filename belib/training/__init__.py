@@ -68,8 +68,8 @@ def train_offline(
         runs_dir: folder of `datasets/`, and of results, `offline/<domain>/<dataset>/<variant>/`.
         checkpoint_minutes, progress: as for `pretrain`.
 
-    Return a table of `results.COLUMNS`, one row per evaluation. Raise ValueError (DatasetError for
-    the data) before the first update.
+    Return a table of `results.COLUMNS`, one row per evaluation. Raise what `pretrain` raises, and
+    DatasetError for the data, before the first update.
     """
 
     def learning(configs: list[OfflineConfig], folders: list[Path]) -> Learning:
@@ -142,9 +142,9 @@ def in_parallel(
 ) -> list[Any]:
     """Call `pretrain` or `train_offline` for groups of members; return a list of the results.
 
-    Groups run in processes, one per core; on a GPU, or with what only this process has registered,
-    one follows another. They may differ in dataset, algorithm and sizes. A progress bar of steps is
-    shown for a single group only. To continue a run, give the same groups.
+    Groups run in processes, one per core. On a GPU, or if this process has registered objectives or
+    domains, one follows another. They may differ in dataset, algorithm and sizes. Only a single
+    group has a progress bar of steps. To continue a run, give the same groups.
     """
     configs = [config for group in groups for config in group]
     check_tasks(configs)

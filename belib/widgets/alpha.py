@@ -70,7 +70,7 @@ class LiveFigure(ui.VBox):
 
 
 class RewardExplorer(LiveFigure):
-    """Four panels that follow alpha, M and the unit of distance, which the representation gives."""
+    """Four panels with sliders for alpha, M and a factor of all distances."""
 
     def __init__(self, states: StateMap, *, alpha: float = 0.5):
         self.n_outcomes = ui.Dropdown(options=OUTCOMES, value=512, description="β for")

@@ -36,12 +36,12 @@ def test_maps_have_a_panel_a_dataset_with_all_points_behind_and_equal_limits(emb
         assert tuple(points.get_facecolor()[0]) == color
 
 
-def test_datasets_of_one_recipe_are_told_apart_by_name(embedding):
+def test_datasets_of_one_recipe_are_told_apart_by_seed_or_name(embedding):
     shannon = embedding.points[embedding.points["objective"] == "shannon"]
     more = {"shannon-s1": {}, "long": {"variant": "long"}, "foreign": {"objective": None}}
     points = [shannon.assign(dataset=name, **others) for name, others in more.items()]
     table = figures.style.labelled(pd.concat([embedding.points, *points], ignore_index=True))
-    labels = ["SE (shannon-s0)", "SE (shannon-s1)", "SE, long", *ORDER[1:], "foreign"]
+    labels = ["SE (s0)", "SE (s1)", "SE, long", *ORDER[1:], "foreign"]
     assert table["label"].cat.categories.tolist() == labels
 
 

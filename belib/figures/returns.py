@@ -60,7 +60,7 @@ def learning_curves(table: pd.DataFrame) -> np.ndarray:
         sns.lineplot(**lines, units="seed", estimator=None, linewidth=1, alpha=0.7, legend=False)
         sns.lineplot(**lines, errorbar=None, linewidth=4, markersize=9)
 
-    return _grid(table, draw, width=4.8, xlabel="updates")
+    return _grid(table, draw, width=6, xlabel="updates")
 
 
 def _grid(
@@ -164,7 +164,7 @@ def labels(table: pd.DataFrame) -> Axes:
 
     `table` comes from `datasets.task_returns`.
     """
-    table, (_, ax) = style.labelled(table), plt.subplots(figsize=(9, 5))
+    table, (_, ax) = style.labelled(table), plt.subplots(figsize=(11, 5))
     look = {"dodge": True, "size": 5, "alpha": 0.7, **style.of(table, "label")}
     sns.stripplot(table, x="task", y="return", ax=ax, **look)
     ax.set(xlabel="", ylabel="return of an episode")

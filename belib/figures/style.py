@@ -94,12 +94,14 @@ def of(table: pd.DataFrame, hue: str = "recipe", *, lines: bool = False) -> dict
 def labelled(table: pd.DataFrame) -> pd.DataFrame:
     """Add each row's `recipe`, and its dataset's `label`, unique and in the order of legends.
 
-    The label is the `recipe`, plus the name if several share it, or the name without an objective.
-    Rows of the dataset `none`, of baselines, have none.
+    The label is the `recipe`, with the seed or the name if several share it; without an objective
+    it is the name. Rows of the dataset `none`, of baselines, have none.
     """
     rows = table[table["dataset"] != "none"].drop_duplicates("dataset").set_index("dataset")
     recipe = recipes(rows).where(rows["objective"].notna(), rows.index)
-    label = recipe.mask(recipe.duplicated(keep=False), recipe + " (" + rows.index + ")")
+    label = recipe
+    for name in (rows.index.str.split("-").str[-1], rows.index):  # s0, else the whole name
+        label = label.mask(label.duplicated(keep=False), recipe + " (" + name + ")")
     order = of(rows.assign(label=label), "label")["hue_order"]
     names, recipe = table["dataset"].map(label), table["dataset"].map(recipe)
     return table.assign(recipe=recipe, label=pd.Categorical(names, order))

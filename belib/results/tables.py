@@ -80,20 +80,26 @@ def once(table: pd.DataFrame, keys: Sequence[str], values: Sequence[str]) -> pd.
 
 
 def read_csv(*files: Path, text: Iterable[str] = (), **rules: Any) -> pd.DataFrame:
-    """Return one table of the rows of CSV files (UTF-8).
+    """Return one table of the rows of CSV files (UTF-8); files with the same headings are together.
 
     Columns of `text` stay text even if they look like numbers; `rules` are arguments of `checked`.
     Raise ValueError that names the file, also if a row has more or fewer fields than headings,
     which pandas would shift or fill.
     """
-    tables, types = [], dict.fromkeys(text, str)
-    for file in files:
-        try:
-            content = file.read_text("utf-8-sig")
+    parts: dict[str, list[str]] = {}  # pandas parses files with equal headings together
+    try:
+        for file in files:
+            content = file.read_text("utf-8-sig").strip("\n")
             lines = [line for line in csv.reader(io.StringIO(content), strict=True) if line]
             if any(len(line) != len(lines[0]) for line in lines):
                 raise ValueError("every row must have as many fields as there are headings")
-            tables.append(checked(pd.read_csv(io.StringIO(content), dtype=types), **rules))
-        except (ValueError, csv.Error) as error:
-            raise ValueError(f"{file}: {error}") from error
+            headings, _, rows = content.partition("\n")
+            parts.setdefault(headings, []).append(rows)
+        joined = (io.StringIO("\n".join([key, *rows])) for key, rows in parts.items())
+        types = dict.fromkeys(text, str)
+        tables = [checked(pd.read_csv(part, dtype=types), **rules) for part in joined]
+    except (ValueError, csv.Error) as error:
+        if len(files) == 1:
+            raise ValueError(f"{files[0]}: {error}") from error
+        tables = [read_csv(file, text=text, **rules) for file in files]  # names the file at fault
     return pd.concat([table for table in tables if len(table)] or tables, ignore_index=True)

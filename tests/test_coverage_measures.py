@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy.spatial.distance import cdist
 
-from belib import coverage, estimators
+from belib import coverage, estimators, figures
 from belib.coverage.measures import net, random_halves
 from belib.knn import knn_distances
 
@@ -133,3 +133,9 @@ def test_measures_that_make_no_sense_are_refused(states):
     for name, value in (("alpha", 0), ("alpha", np.nan), ("q", 0), ("q", np.inf), ("seed", -1)):
         with pytest.raises(ValueError, match=f"{name} must be"):
             coverage.measures(states, **{name: value})
+
+
+def test_two_values_of_one_dataset_are_refused(table):
+    both = pd.concat([table, table.assign(shannon=0.0)]).rename_axis("dataset")
+    with pytest.raises(ValueError, match="one value for dataset behavioral-s0, got"):
+        figures.collection.measures(both)

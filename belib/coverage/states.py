@@ -26,7 +26,6 @@ from belib.knn import knn_distances
 from belib.streams import derive_seed
 
 Array = NDArray[np.float64]
-
 SCALINGS = ("none", "robust")
 
 

@@ -20,6 +20,7 @@ from belib import envs, rendering
 from belib.coverage import MEASURES, Embedding
 from belib.datasets import Dataset
 from belib.figures import style
+from belib.results.tables import once
 
 # Columns of the physics state, origin (of the walker's height 1.3 m) and labels of the torso.
 _TORSO = {
@@ -107,7 +108,7 @@ def maps(embedding: Embedding, *, by_time: bool = False) -> np.ndarray:
 def measures(measured: pd.DataFrame) -> np.ndarray:
     """Plot `coverage.measures`: a panel each, a dot per dataset, bars of 1.96 standard errors."""
     names = [name for name in MEASURES if name in measured]
-    rows = style.labelled(measured.reset_index())
+    rows = style.labelled(once(measured.reset_index(), ["dataset"], names))
     axes = style.panels(len(names), 3.75, 1.6 + 0.36 * len(rows), sharey=True)
     for ax, measure in zip(axes, names, strict=True):
         for _, row in rows.sort_values("label", ascending=False).iterrows():

@@ -79,7 +79,7 @@ def test_histograms_and_torsos_show_in_what_two_datasets_differ(tmp_path):
 
 def test_reward_curves_and_their_surface_show_rewards_and_peaks():
     reward = lambda r, a: behavioral_reward(r, alpha=a, beta=prelec_beta(a, 512))  # noqa: E731
-    (ax,) = figures.theory.panels({"M = 512": reward}, "behavioral", [0.5, 2.0])
+    (ax,) = figures.theory.rewards({"M = 512": reward}, "behavioral", [0.5, 2.0])
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
     assert labels == ["BE α = 0.5", "BE α = 2", "SE"]
     distance, reward = ax.lines[0].get_data()

@@ -52,10 +52,10 @@ def estimator_bars(table: pd.DataFrame) -> Axes:
     return style.legend(ax)
 
 
-def panels(rewards: Mapping[str, Callable], objective: str, parameters: Sequence[float]) -> NDArray:
+def rewards(paid: Mapping[str, Callable], objective: str, parameters: Sequence[float]) -> NDArray:
     """Plot functions of (distance, parameter) on log axes, SE dotted: one Axes per title."""
     shannon, lines = {("shannon", None): shannon_reward(_DISTANCE)}, {}
-    for title, reward in rewards.items():
+    for title, reward in paid.items():
         lines[title] = {(objective, p): reward(_DISTANCE, p) for p in parameters} | shannon
     limits = {"xscale": "log", "yscale": "log", "xlim": (0.01, 1000), "ylim": (1e-5, 1e4)}
     return style.curves(_DISTANCE, lines, xlabel="distance R", ylabel="reward", **limits)

@@ -55,10 +55,12 @@ tables report: SCALE := laptop
 tables: .venv
 	$(BIN)/python -m belib.gather runs/$(SCALE) results/$(SCALE)
 
-# The report results/README.md: notebook 07, executed on those tables, without its code.
+# The report results/README.md: notebook 07, executed on those tables, without its code. Of the study:
+#   make report SOURCE='results/study/*' VARIANT=observation
+report: SOURCE = results/$(SCALE)
 report: .venv
 	mkdir -p runs/report
-	$(PAPERMILL) notebooks/07_report.ipynb runs/report/07_report.ipynb -p source results/$(SCALE) </dev/null
+	$(PAPERMILL) notebooks/07_report.ipynb runs/report/07_report.ipynb -r source '$(SOURCE)' -r variant '$(VARIANT)' </dev/null
 	$(BIN)/jupyter nbconvert --log-level WARN --to markdown --no-input --template-file docs/report.md.j2 \
 		--output README --output-dir results runs/report/07_report.ipynb
 

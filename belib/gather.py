@@ -37,6 +37,7 @@ class Tables(NamedTuple):
     datasets: pd.DataFrame
     coverage: pd.DataFrame
     provenance: dict[str, Any]
+    exploration: pd.DataFrame = pd.DataFrame()  # what benchmarks/exploration.py wrote, if anything
 
     @property
     def baselines(self) -> pd.DataFrame:
@@ -54,15 +55,19 @@ class Tables(NamedTuple):
 def load(source: str | Path) -> Tables:
     """Read the tables of a folder, or of all folders of a pattern (`results/study/*`) together.
 
-    Measures of coverage compare datasets of one folder only. Raise ValueError for a damaged file,
+    `volumetric` is over the largest of all folders; other measures of coverage compare datasets of
+    one folder. Raise ValueError for a damaged file,
     where rows of one dataset or policy differ, and for folders of several scales or settings.
     """
     place = paths.resolve(source)
     folders = [Path(name) for name in sorted(glob.glob(str(place)))] or [place]
     rules = {"names": _DATASET, "integers": ["seed", "steps"], "others": _RECIPE}
     described = tables.read_csv(*(f / "datasets.csv" for f in folders), text=_TEXT, **rules)
-    rules = {"names": _DATASET, "numbers": MEASURES}
+    rules = {"names": _DATASET, "numbers": [*MEASURES, "radius_none"]}
     measured = tables.read_csv(*(folder / "coverage.csv" for folder in folders), **rules)
+    largest = measured.groupby("domain")["radius_none"].transform("max")
+    measured["volumetric"] = (measured["radius_none"] / largest).round(5)
+    explored = [file for f in folders if (file := f / "exploration.csv").exists()]
     keys = ["scale", "learning", "not finished", "processor"]
     made = [paths.read_json(folder / "provenance.json", keys) for folder in folders]
     if any(one[key] != made[0][key] for one in made for key in keys[:2]):
@@ -75,6 +80,7 @@ def load(source: str | Path) -> Tables:
         tables.once(described, _DATASET, _RECIPE).fillna({"variant": ""}),
         tables.once(measured, _DATASET, MEASURES),
         made[0] | {"not finished": both, "processor": processors},
+        tables.read_csv(*explored, names=["dataset"]) if explored else pd.DataFrame(),
     )
 
 

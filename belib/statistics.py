@@ -67,7 +67,9 @@ class Difference(NamedTuple):
     high: float
     p: float  # Welch's two-sided t test of no difference
     sd: float  # root of the two arms' mean variance, the unit of effect sizes
+    effect: float  # value / sd
     p_different: float  # Schuirmann's (1987) of a difference of `MARGIN` sd or more, either way
+    p_levene: float  # of equal variances, about medians (Brown and Forsythe 1974); NaN for two
 
 
 def compare(one: ArrayLike, other: ArrayLike, *, level: float = LEVEL) -> Difference:
@@ -80,7 +82,9 @@ def compare(one: ArrayLike, other: ArrayLike, *, level: float = LEVEL) -> Differ
         stats.ttest_ind(x + shift * sd, y, equal_var=False, alternative=side).pvalue
         for side, shift in (("greater", MARGIN), ("less", -MARGIN))
     )
-    numbers = (x.mean() - y.mean(), *interval, test.pvalue, sd, max(above, below))
+    value = x.mean() - y.mean()
+    levene = stats.levene(x, y).pvalue if min(len(x), len(y)) > 2 else np.nan
+    numbers = (value, *interval, test.pvalue, sd, value / sd, max(above, below), levene)
     return Difference(*map(float, numbers))
 
 
@@ -126,22 +130,35 @@ def spread_ratio(one: ArrayLike, other: ArrayLike, *, level: float = LEVEL) -> I
 
 
 def holm(p: ArrayLike) -> Array:
-    """Return p-values (m,) adjusted for m tests by Holm's (1979) method, in their order."""
-    p = real_array("p", p, ndim=1)
-    order = p.argsort()
-    adjusted = np.empty_like(p)
-    adjusted[order] = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
+    """Return p-values (m,) adjusted for m tests by Holm's (1979) method, in their order.
+
+    NaN stays NaN, and is no test.
+    """
+    p = real_array("p", p, ndim=1, finite=False)
+    order = p.argsort()[: np.isfinite(p).sum()]  # NaN are last
+    adjusted = np.full_like(p, np.nan)
+    adjusted[order] = np.maximum.accumulate(p[order] * np.arange(len(order), 0, -1))
     return np.minimum(adjusted, 1)
 
 
 def verdict(p: float, p_different: float, value: float) -> str:
     """Return `better`, `worse`, `equivalent` or `undecided` for a `Difference`.
 
-    The caller adjusts both p-values for the number of comparisons, for example with `holm`.
+    The caller adjusts p for the number of comparisons, for example with `holm`.
     """
     if p < LEVEL:
         return "better" if value > 0 else "worse"
     return "equivalent" if p_different < LEVEL else "undecided"
+
+
+FINDINGS = {
+    "better": "Data of {} are better to learn from than data of {}",
+    "worse": "Data of {} are worse to learn from than data of {}",
+    "equivalent": "Data of {} and of {} are equally good to learn from, within half an sd",
+    "undecided": "Whether data of {} or of {} are better to learn from is undecided",
+    "nothing learnt": "From data of {} or of {} nothing was learnt",
+}
+"""What a verdict says of two arms."""
 
 
 def detectable(datasets: float, *, level: float = LEVEL) -> float:

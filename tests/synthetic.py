@@ -68,6 +68,8 @@ def tables(
         name: [0.5 + covered(config) + random.normal(0, 0.05) for config in configs]
         for name in ("volumetric", "volumetric_scaled", "net", "cells", "shannon")
     }
+    measures["radius_none"] = [90 * value for value in measures["volumetric"]]
+    measures["volumetric"] = [x / max(measures["volumetric"]) for x in measures["volumetric"]]
     known = described[["dataset", "domain", "objective", "parameter", "seed", "scale"]]
     learning = {"num_steps": 10_000, "batch_size": 256, "hidden_dim": 256, "eval_episodes": 10}
     provenance = {"scale": "synthetic", "learning": dict.fromkeys(learners, learning)}

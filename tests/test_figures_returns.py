@@ -99,37 +99,24 @@ def test_learning_curves_show_every_seed_and_their_mean():
     assert figures.returns.learning_curves(table)[0, 0].get_ylim()[1] == 0
 
 
-def test_parameter_curves_have_one_line_per_family_over_the_papers_grid():
-    ax = figures.returns.parameter_curves(results.scores(made_up()))[1, 0]
-    curve = next(c for c in ax.containers if c.get_label() == "BE, α")[0]
-    assert curve.get_ydata().tolist() == [130, 230]
-    ticks = [label.get_text() for label in ax.get_xticklabels()]
-    assert [ticks[round(x)] for x in curve.get_xdata()] == ["0.5", "2"]
-    assert next(line for line in ax.lines if line.get_label() == "SE").get_ydata()[0] == 430
-
-
 def test_figures_of_a_study_show_its_numbers():
     made = synthetic.example()
     units = study.units(made).query("main")
     returns = units.query("measure == 'td3'")
-    table = returns.rename(columns={"value": "return", "measure": "algorithm"})
     means = study.means(returns)
-    axes = figures.returns.parameter_curves(pd.concat([table, made.baselines]), means)[:, 0]
-    curve = next(c for c in axes[0].containers if c.get_label() == "BE, α")
-    rows = means.query("task == 'walker_stand' and objective == 'behavioral'")
-    segments = np.array(curve[2][0].get_segments())  # (parameters, 2, x and y)
-    np.testing.assert_allclose(segments[:, :, 1], rows[["low", "high"]])
-    assert {"SE", "zero action", "random policy", "RE, q"} <= {*names(axes[0])}
+    axes = figures.returns.datasets(returns, means, made.baselines)[:, 0]
+    rows = means.query("task == 'walker_stand'")
+    segments = np.array(sorted(axes[0].containers[0][2][0].get_segments(), key=str))
+    for (_, low), (_, high) in segments:
+        assert ((rows["low"] - low).abs() + (rows["high"] - high).abs()).min() < 1e-9
+    assert [label.get_text() for label in axes[-1].get_xticklabels()] == rows["recipe"].tolist()
+    assert dots(axes[0]) == sorted(returns.query("task == 'walker_stand'")["value"])
+    assert {"zero action", "random policy"} <= {*names(axes[0])}
     compared = study.compared(returns)
     panels = figures.returns.comparisons(compared)
     values = [line.get_xdata()[0] for ax in panels for line in ax.lines if line.get_marker() == "o"]
     assert values == pytest.approx((compared["value"] / compared["sd"]).tolist())
     assert [text.get_text() for text in panels[0].texts] == compared["verdict"].tolist()[:4]
-    pairs = study.paired(units, "td3", "volumetric")
-    ax = figures.returns.coverage_returns(pairs, made.baselines)[0, 0]
-    expected = pairs.query("task == 'walker_stand'")[["other", "value"]].to_numpy()
-    np.testing.assert_allclose(ax.collections[0].get_offsets(), expected)
-    assert {"BE α = 0.5", "zero action", "random policy"} <= {*names(ax)}
 
 
 def test_labels_show_every_episode():

@@ -107,10 +107,15 @@ def test_tables_of_several_folders_are_read_together(tmp_path):
         chosen = {*made.datasets.loc[mine, "dataset"], "none"}
         parts = [table[table["dataset"].isin(chosen)] for table in made[:3]]
         synthetic.write(gather.Tables(*parts, made.provenance), tmp_path / name)
+        explored = made.coverage.loc[mine, ["dataset", "seed"]].assign(ball=1.5)
+        explored.to_csv(tmp_path / name / "exploration.csv", index=False)
     synthetic.write(made, tmp_path / "whole")
     together, whole = (gather.load(tmp_path / name) for name in ("[ot][nw][eo]", "whole"))
     pd.testing.assert_frame_equal(together.offline, whole.offline)
     assert [len(table) for table in together[1:3]] == [len(table) for table in whole[1:3]]
+    assert together.coverage["volumetric"].max() == 1, "over the largest of both folders"
+    assert sorted(together.exploration["dataset"]) == sorted(made.datasets["dataset"])
+    assert whole.exploration.empty
     changed = made._replace(provenance={**made.provenance, "scale": "paper"})
     synthetic.write(changed, tmp_path / "two")
     with pytest.raises(ValueError, match="must share scale and settings"):

@@ -8,7 +8,7 @@ import synthetic
 from belib import study
 from belib.statistics import compare, permutation_p
 from belib.study import NOT_RUN, UNDECIDED
-from belib.study.claims import EXPLORING, PRIMARY, SECONDARY
+from belib.study.claims import PRIMARY, SECONDARY
 
 QUIET = {"between": 10.0, "within": 4.0, "seeds": 2, "steps": (10_000,)}
 SMALL = {"tasks": ("walker_stand",), "seeds": 2, "steps": (10_000,)}
@@ -94,11 +94,13 @@ def test_comparisons_are_those_of_the_datasets_values():
         [finals[f"{name}-s{seed}"] for seed in range(3)] for name in ("behavioral-0.5", "shannon")
     )
     difference = compare(one, other)
-    assert row[["value", "low", "high", "p", "sd"]].tolist() == pytest.approx(difference[:5])
+    assert row[[*difference._fields]].tolist() == pytest.approx(difference)
     assert row["p_permuted"] == permutation_p(one, other)
     assert row["datasets"] == "3 / 3"
-    corrected = study.compared(units, corrected=True)["p"]
-    assert (corrected >= study.compared(units)["p"]).all()
+    corrected, plain = study.compared(units, corrected=True), study.compared(units)
+    for name, same in (("p", False), ("p_permuted", False), ("p_different", True)):
+        assert (corrected[name] >= plain[name]).all()
+        assert corrected[name].equals(plain[name]) == same
     assert study.compared(units, ["SE, longer − SE"]).empty
 
 
@@ -125,6 +127,19 @@ def test_effects_are_seen_in_the_primary_outcome():
     assert rows["verdict"].unique() == "better"
     worse = study.compared(units, ["SE − BE 0.5"])
     assert worse["verdict"].unique() == "worse"
+    said = study.findings(worse).data.splitlines()[0]
+    assert said.startswith("- Data of SE are worse to learn from than data of BE 0.5 (-")
+    assert "; the permutation test disagrees, p = 0.25)." in said, "of three blocks"
+
+
+def test_exploration_is_shown_by_recipe():
+    made = synthetic.tables(**SMALL)
+    shown = study.explored(made).set_index("recipe")
+    values = made.coverage.query("objective == 'shannon'")["net"]
+    assert shown.loc["SE", "net"] == f"{values.mean():.3g} ± {values.std():.2g}"
+    measured = made.coverage[["dataset", "seed"]].assign(ball=90.0)
+    shown = study.explored(made._replace(exploration=measured[:1]))
+    assert shown[["ball", "datasets"]].to_numpy().tolist() == [["90", 1]]
 
 
 def test_a_task_that_was_not_learnt_bears_no_verdict():
@@ -157,9 +172,8 @@ def test_variants_are_compared_where_they_are_asked_for():
     units = study.units(made, variant="observation")
     main = units.query("main")["recipe"].unique().tolist()
     assert main == ["SE, observation", "BE α = 0.5, observation", "RND", "random actions"]
-    pairs = study.compared(units.query("measure == 'td3'"), [*SECONDARY, *EXPLORING])["pair"]
-    expected = [*SECONDARY[:4], *EXPLORING[:2], EXPLORING[3]]
-    assert pairs.tolist() == expected
+    pairs = study.compared(units.query("measure == 'td3'"), [*SECONDARY, *PRIMARY])["pair"]
+    assert pairs.tolist() == [*SECONDARY[:4], PRIMARY[0], *PRIMARY[2:]]
 
 
 def test_policies_stand_in_the_papers_order_with_the_same_seeds_for_all_datasets():
@@ -206,18 +220,17 @@ def test_spreads_are_those_of_a_nested_design():
         assert spreads[:2] == pytest.approx(sds[:2], abs=0.7)
 
 
-def test_the_summary_and_the_verdicts_elsewhere():
+def test_the_summary_of_claims():
     made = synthetic.example()
     tests = study.study(study.units(made), "td3")
     summary = study.summary(tests)
     assert summary.loc["be-smm", "on_its_side"] == "2 of 2"
     assert summary.loc["coverage-rnd", "on_its_side"].endswith("of 1")
     assert summary.loc["more-data"].tolist()[1:] == ["", NOT_RUN]
-    columns = {*study.elsewhere(made)}
-    assert {"main", "final evaluations", "best evaluations", "crr", "net"} <= columns
 
 
 def test_tables_are_shown_as_markdown():
     table = pd.DataFrame({"task": ["a", None], "value": [1234.5, np.nan]})
     lines = study.markdown(table).data.splitlines()
     assert [line.replace(" ", "") for line in lines[2:]] == ["|a|1.23e+03|", "|||"]
+    assert study.markdown(table[:0]).data == "*None.*"

@@ -4,7 +4,6 @@ Tables have `results.COLUMNS` with the rows of `results.BASELINES`, or are those
 """
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -12,16 +11,17 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 
 from belib.figures import style
 from belib.results import BASELINES, evaluations, scores
 from belib.statistics import MARGIN
 
 _DOTS = {"color": "white", "edgecolor": "black", "linewidth": 0.8, "s": 20, "zorder": 3}
+_BEHIND = {"facecolor": "white", "edgecolor": "none", "pad": 1}
 _TURNED = {"rotation": 60, "ha": "right", "rotation_mode": "anchor"}
 _LINES: dict[str, tuple] = dict(zip(BASELINES, (("0.35", "--"), ("0.35", ":")), strict=True))
 _LINES["trained online"] = ("tab:green", ":")
-_TICKS = sorted({*style.ALPHAS, *style.QS})
 
 
 def returns(table: pd.DataFrame, online: Mapping[str, float] = {}) -> np.ndarray:
@@ -88,38 +88,25 @@ def _grid(
     return style.legend(axes)
 
 
-def parameter_curves(table: pd.DataFrame, means: pd.DataFrame | None = None) -> np.ndarray:
-    """Plot returns over alpha and q, by rank on the paper's grids, with a line through the means.
+def datasets(table: pd.DataFrame, means: pd.DataFrame, baselines: pd.DataFrame) -> np.ndarray:
+    """Plot one dot per dataset over its recipe; to their left the mean with its interval.
 
-    Return Axes (tasks, learners). SE is a line, with a band where `means` have intervals.
-
-    Args:
-        table: one dot per row, of a policy or of a dataset, and baselines.
-        means: from `study.means`; by default those of the dots, without intervals.
+    Return Axes (tasks, learners). `table` has returns of `study.units`, `means` `study.means`.
     """
-    keys, numbers = ["task", "algorithm", "objective", "parameter"], ["mean", "low", "high"]
-    dots = table.assign(mean=table["return"], low=table["return"], high=table["return"])
-    curves = dots if means is None else means.rename(columns={"measure": "algorithm"})
-    curves = curves.groupby(keys, dropna=False)[numbers].mean().reset_index()
-    table = table.merge(curves, "left", keys)
-    table["x"] = np.interp(table["parameter"], _TICKS, range(len(_TICKS)))
+    table = table.merge(means[["measure", "task", "recipe", "mean", "low", "high"]])
+    table = table.rename(columns={"value": "return", "measure": "algorithm"})
+    look, line = style.of(table), {"color": "black", "linewidth": 2, "markersize": 12}
+    names = look["hue_order"]
 
     def draw(rows: pd.DataFrame, ax: Axes) -> None:
-        for objective, shift in (("behavioral", -0.08), ("renyi", 0.08)):
-            dots = rows[rows["objective"] == objective].sort_values("parameter")
-            ax.scatter(dots["x"] + shift, dots["return"], **_DOTS)
-            line, look = dots.drop_duplicates("parameter"), style.look(objective)
-            reach = np.nan_to_num([line["mean"] - line["low"], line["high"] - line["mean"]])
-            drawn = {"color": style.objective_color(objective), "marker": look.marker}
-            drawn |= {"markersize": 9, "linewidth": 3, "elinewidth": 2, "capsize": 4}
-            drawn |= {"label": f"{look.label}, {look.symbol}"} if len(line) else {}
-            ax.errorbar(line["x"] + shift, line["mean"], yerr=reach, **drawn)
-        for shannon in rows[rows["objective"] == "shannon"].head(1).itertuples():
-            ax.axhline(shannon.mean, color="black", linestyle="-.", linewidth=2, label="SE")
-            ax.axhspan(shannon.low, shannon.high, color="0.5", alpha=0.15, linewidth=0)
-        ax.set_xticks(range(len(_TICKS)), [f"{tick:g}" for tick in _TICKS])
+        dots = {"x": "recipe", "y": "return", "order": names, "legend": False, "size": 6}
+        sns.swarmplot(rows, ax=ax, **dots, **look)
+        mean, low, high = rows.groupby("recipe")[["mean", "low", "high"]].first().to_numpy().T
+        x = np.array([names.index(name) for name in sorted({*rows["recipe"]})]) - 0.4
+        ax.errorbar(x, mean, yerr=np.nan_to_num([mean - low, high - mean]), fmt="_", **line)
+        ax.set_xticks(range(len(names)), names, **_TURNED)
 
-    return _grid(table, draw, xlabel="α or q")
+    return _grid(pd.concat([table, baselines]), draw, width=3 + 0.8 * len(names))
 
 
 def comparisons(table: pd.DataFrame) -> np.ndarray:
@@ -129,34 +116,23 @@ def comparisons(table: pd.DataFrame) -> np.ndarray:
     interval has its verdict: `better` and `worse` are orange, `equivalent` is blue.
     """
     groups, height = table.groupby("task", sort=False), 1.8 + 0.6 * table["pair"].nunique()
-    axes = style.panels(len(groups), 5, height, sharey=True)
+    axes = style.panels(len(groups), max(5, 11 - 2 * len(groups)), height, sharex=True, sharey=True)
     colors = {"better": style.ACCENT, "worse": style.ACCENT, "equivalent": "tab:blue"}
     for ax, (task, rows) in zip(axes, groups, strict=True):
         for row in rows.itertuples():
             color, reach = colors.get(row.verdict, "0.35"), (row.high - row.low) / 2 / row.sd
-            place = row.value / row.sd, row.pair
+            place = row.effect, row.pair
             ax.errorbar(*place, xerr=reach, fmt="o", color=color, markersize=11, linewidth=3)
             above = {"xytext": (0, 9), "textcoords": "offset points", "ha": "center"}
-            ax.annotate(row.verdict, place, **above, fontsize=11, color=color)
+            ax.annotate(row.verdict, place, **above, fontsize=12, color=color, bbox=_BEHIND)
         ax.axvline(0, color="black", linewidth=1.5)
         ax.axvspan(-MARGIN, MARGIN, color="0.9", linewidth=0)
         ax.set(title=task.replace("_", " "), xlabel="difference, sd of datasets")
         ax.margins(y=0.2)  # for the topmost verdict
+        ax.xaxis.set_major_locator(MaxNLocator(5))
         ax.grid(axis="x")
     axes[0].invert_yaxis()  # the first pair is on top
     return axes
-
-
-def coverage_returns(table: pd.DataFrame, baselines: pd.DataFrame) -> np.ndarray:
-    """Plot one dot per dataset, its return over its coverage. Return Axes (tasks, learners).
-
-    `table` comes from `study.paired`; `baselines` are rows of `results.BASELINES`.
-    """
-    table = table.rename(columns={"value": "return", "measure": "algorithm"})
-    look = style.of(table, lines=True) | {"s": 130, "edgecolor": "black"}
-    del look["dashes"]
-    draw = partial(sns.scatterplot, x="other", y="return", **look)
-    return _grid(pd.concat([table, baselines]), draw, xlabel="coverage")
 
 
 def labels(table: pd.DataFrame) -> Axes:

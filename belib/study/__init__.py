@@ -37,26 +37,42 @@ def recipes(tables: Tables, variant: str = "") -> pd.DataFrame:
     return rows.sort_values(["place", "collection"], kind="stable", ignore_index=True)
 
 
-def policies(tables: Tables, score: str = "late", *, variant: str = "") -> pd.DataFrame:
-    """Return one row per policy: its `results.scores`, and its dataset's row of `recipes`.
+def explored(tables: Tables, variant: str = "") -> pd.DataFrame:
+    """Return recipes' mean ± sd over datasets of what `tables.exploration`, or coverage, measures.
+
+    The former has one reference for all folders, and is of the states of a dataset's later half.
+    """
+    known = recipes(tables, variant)
+    measured = tables.exploration if len(tables.exploration) else tables.coverage
+    names = [name for name in measured if name not in tables.datasets]
+    names = names if measured is tables.exploration else [*MEASURES]
+    keys = [name for name in _DATASET if name in measured]
+    rows = known[[*_DATASET, "recipe"]].merge(measured[[*keys, *names]], on=keys)
+    groups = rows.groupby(["domain", "recipe"], sort=False)
+    shown = groups[names].agg(lambda x: f"{x.mean():.3g} ± {x.std():.2g}".replace(" ± nan", ""))
+    return shown.assign(datasets=groups.size()).reset_index()
+
+
+def policies(tables: Tables, variant: str = "") -> pd.DataFrame:
+    """Return one row per policy: its late `results.scores`, and its dataset's row of `recipes`.
 
     A learner seed that one of a task's datasets lacks is left out for all of them.
     """
     learnt = tables.offline[tables.offline["algorithm"].isin(tables.learners)]
-    rows = results.scores(learnt, score).drop(columns=_RECIPE)
+    rows = results.scores(learnt, "late").drop(columns=_RECIPE)
     rows = rows.merge(recipes(tables, variant)[[*_KNOWN, "place"]], on=_DATASET)
     tasks, seeds = (rows.groupby(["algorithm", "task", *by])["dataset"] for by in ([], ["seed"]))
     rows = rows[seeds.transform("nunique") == tasks.transform("nunique")]
     return rows.sort_values(["place", "collection"], kind="stable", ignore_index=True)
 
 
-def units(tables: Tables, score: str = "late", *, variant: str = "") -> pd.DataFrame:
+def units(tables: Tables, variant: str = "") -> pd.DataFrame:
     """Return one row per dataset, task and `measure`: a learner's name, or one of `MEASURES`.
 
-    `floor` is the return of doing nothing; a policy that diverged gets this return. For `score` see
-    `results.scores`, for `variant` see `recipes`. Raise ValueError for a task without a floor.
+    `floor` is the return of doing nothing; a policy that diverged gets this return. For `variant`
+    see `recipes`. Raise ValueError for a task without a floor.
     """
-    returns = policies(tables, score, variant=variant)
+    returns = policies(tables, variant)
     nothing = tables.baselines.query(f"algorithm == '{results.BASELINES[0]}'")
     returns["floor"] = returns["task"].map(nothing.groupby("task")["return"].mean())
     if missing := {*returns.loc[returns["floor"].isna(), "task"]}:
@@ -93,9 +109,9 @@ def compared(
 ) -> pd.DataFrame:
     """Compare `SIDES` on one measure's units; one row per task and pair with 2 datasets a side.
 
-    Columns are those of `statistics.Difference` (its p-values after Holm over the pairs of a task
-    if `corrected`), `p_permuted` within blocks, and `detectable`, the difference that is seen with
-    80 % power. Where a side's return is above doing nothing by less than two standard errors, the
+    Columns are those of `statistics.Difference`, `p_permuted` within blocks, and the effect that is
+    `detectable` with 80 % power. If `corrected`, `p` and `p_permuted` are Holm's over the pairs of
+    a task. Where a side's return is above doing nothing by less than two standard errors, the
     verdict is `nothing learnt`.
     """
     tables = []
@@ -104,9 +120,10 @@ def compared(
         sides = {pair: both for pair, both in sides.items() if min(map(len, both)) > 1}
         rows = pd.DataFrame([{"pair": pair} | _compared(*both) for pair, both in sides.items()])
         if len(rows):
-            p = ["p", "p_different"]
+            p = ["p", "p_permuted"]
             rows[p] = rows[p].apply(statistics.holm) if corrected else rows[p]
-            verdicts = [statistics.verdict(*row) for row in rows[[*p, "value"]].to_numpy()]
+            numbers = rows[["p", "p_different", "value"]].to_numpy()
+            verdicts = [statistics.verdict(*row) for row in numbers]
             verdicts = pd.Series(verdicts).where(rows.pop("learnt"), "nothing learnt")
             tables.append(rows.assign(verdict=verdicts, task=task))
     tables = tables or [pd.DataFrame(columns=["pair", "task", "verdict"])]
@@ -115,20 +132,34 @@ def compared(
 
 def _compared(one: pd.DataFrame, other: pd.DataFrame) -> dict[str, Any]:
     """Return the numbers of one comparison; see `compared`."""
-    difference = compare(one["value"], other["value"])
-    row: dict[str, Any] = difference._asdict()
+    row: dict[str, Any] = compare(one["value"], other["value"])._asdict()
+    row["p_permuted"] = np.nan
     blocks = [side.groupby("collection")["value"].agg(["mean", "size"]) for side in (one, other)]
     joined = pd.concat(blocks, axis=1, join="inner")
     if len(joined) > 1 and (joined["size"] == 1).all(axis=None):
         row["p_permuted"] = statistics.permutation_p(*joined["mean"].to_numpy().T)
     counts = len(one), len(other)
     row["datasets"] = " / ".join(map(str, counts))
-    row["detectable"] = statistics.detectable(stats.hmean(counts)) * difference.sd
+    row["detectable"] = statistics.detectable(stats.hmean(counts))
     row["learnt"] = not any(
         side["value"].mean() - side["floor"].iloc[0] < 2 * side["value"].sem()
         for side in (one, other)
     )
     return row
+
+
+def findings(table: pd.DataFrame) -> Markdown:
+    """Say what `compared` found, one sentence per row, with effects in sd of datasets."""
+    lines = []
+    for row in table.itertuples():
+        says = statistics.FINDINGS[row.verdict].format(*row.pair.split(" − "))
+        effects = (x / row.sd for x in (row.value, row.low, row.high))
+        numbers = "{:+.2f} sd, 95 % interval {:.2f} to {:.2f}".format(*effects)
+        numbers += f", p = {row.p:.2g}, {row.datasets} datasets"
+        if (row.p < LEVEL) != (row.p_permuted < LEVEL):
+            numbers += f"; the permutation test disagrees, p = {row.p_permuted:.2g}"
+        lines.append(f"- {says} ({numbers}).")
+    return Markdown("\n".join(lines))
 
 
 def study(units: pd.DataFrame, learner: str, *, coverage: str = MEASURES[0]) -> pd.DataFrame:
@@ -143,7 +174,9 @@ def study(units: pd.DataFrame, learner: str, *, coverage: str = MEASURES[0]) -> 
     for name in {learner, coverage} - {*measures}:
         raise ValueError(f"learner and coverage must be of {', '.join(measures)}, got {name!r}")
     covered = units[units["measure"] == coverage]
-    tables = {"return": paired(units, learner, coverage), "coverage": covered}
+    other = covered.set_index(_DATASET)["value"].rename("other")
+    tables = {"return": units[units["measure"] == learner].join(other, _DATASET)}
+    tables["coverage"] = covered
     rows: list[dict[str, Any]] = []
     for key, claim in CLAIMS.items():
         groups = tables[claim.measure].groupby("task", sort=False)
@@ -184,12 +217,6 @@ def _arms(claim: Claim, group: pd.DataFrame) -> list:
     return values if min(map(len, values)) >= fewest else []
 
 
-def paired(units: pd.DataFrame, learner: str, measure: str) -> pd.DataFrame:
-    """Return a learner's units, with the dataset's value of a measure of coverage as `other`."""
-    other = units[units["measure"] == measure].set_index(_DATASET)["value"].rename("other")
-    return units[units["measure"] == learner].join(other, _DATASET)
-
-
 def means(units: pd.DataFrame) -> pd.DataFrame:
     """Return one row per measure, task and recipe: its mean and 95 % t interval over datasets."""
     keys = ["measure", "task", *_RECIPE, "recipe", "main"]
@@ -200,10 +227,10 @@ def means(units: pd.DataFrame) -> pd.DataFrame:
 
 
 def spreads(tables: Tables, learner: str) -> pd.DataFrame:
-    """Return the sd that datasets, learner seeds and checkpoints add, one row per task.
+    """Return the sd that datasets, learner seeds and checkpoints add, by task and recipe.
 
     Evaluations are those of the later half of the updates. Variances are those of a nested design
-    (Searle et al. 1992, chapter 3), means over recipes, and 0 where the estimate is negative.
+    (Searle et al. 1992, chapter 3), and 0 where the estimate is negative.
     """
     rows = tables.offline[tables.offline["algorithm"] == learner]
     rows = rows[results.is_late(rows)].drop(columns=_RECIPE)
@@ -217,7 +244,7 @@ def spreads(tables: Tables, learner: str) -> pd.DataFrame:
         within = (variance / groups.count()).groupby(level=keys[:2], sort=False).mean()
         values = groups.mean()
     table = pd.DataFrame(parts, columns=["dataset", "seed", "checkpoint"]).dropna()
-    return np.sqrt(table.groupby("task", sort=False).mean().clip(lower=0)).reset_index()
+    return np.sqrt(table.clip(lower=0)).reset_index()
 
 
 def summary(tests: pd.DataFrame) -> pd.DataFrame:
@@ -228,19 +255,9 @@ def summary(tests: pd.DataFrame) -> pd.DataFrame:
     return table.assign(on_its_side=sides.replace("0 of 0", ""), verdict=groups["verdict"].first())
 
 
-def elsewhere(tables: Tables, *, variant: str = "") -> pd.DataFrame:
-    """Return claims whose verdict depends on score, learner or measure, with a column for each."""
-    main, (learner, *others) = units(tables, variant=variant), tables.learners
-    tests = {"main": study(main, learner)}
-    for score in ("final", "best"):
-        tests[f"{score} evaluations"] = study(units(tables, score, variant=variant), learner)
-    tests |= {name: study(main, name) for name in others}
-    tests |= {name: study(main, learner, coverage=name) for name in MEASURES[1:]}
-    table = pd.DataFrame({name: summary(rows)["verdict"] for name, rows in tests.items()})
-    return table[table.replace(NOT_RUN, np.nan).nunique(axis=1) > 1].reset_index()
-
-
 def markdown(table: pd.DataFrame) -> Markdown:
     """Show a table as Markdown, in a notebook and in the report that is made of it."""
+    if table.empty:
+        return Markdown("*None.*")
     cells = table.astype(object).where(table.notna(), None)
     return Markdown(cells.to_markdown(index=False, floatfmt=".3g"))

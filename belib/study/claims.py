@@ -40,7 +40,6 @@ SECONDARY = (
     "RE 2 − RE 2, signed",
     "RE 0.5 − SE",
 )
-EXPLORING = tuple(f"{name} − random actions" for name in ("BE 0.5", "SE", "RE 0.5", "RND"))
 
 
 class Claim(NamedTuple):

@@ -68,7 +68,7 @@ class Difference(NamedTuple):
     p: float  # Welch's two-sided t test of no difference
     sd: float  # root of the two arms' mean variance, the unit of effect sizes
     effect: float  # value / sd
-    p_different: float  # Schuirmann's (1987) of a difference of `MARGIN` sd or more, either way
+    p_equivalence: float  # Schuirmann's (1987) of a difference of `MARGIN` sd or more, either way
     p_levene: float  # of equal variances, about medians (Brown and Forsythe 1974); NaN for two
 
 
@@ -141,20 +141,20 @@ def holm(p: ArrayLike) -> Array:
     return np.minimum(adjusted, 1)
 
 
-def verdict(p: float, p_different: float, value: float) -> str:
+def verdict(p: float, p_equivalence: float, value: float) -> str:
     """Return `better`, `worse`, `equivalent` or `undecided` for a `Difference`.
 
     The caller adjusts p for the number of comparisons, for example with `holm`.
     """
     if p < LEVEL:
         return "better" if value > 0 else "worse"
-    return "equivalent" if p_different < LEVEL else "undecided"
+    return "equivalent" if p_equivalence < LEVEL else "undecided"
 
 
 FINDINGS = {
     "better": "Data of {} are better to learn from than data of {}",
     "worse": "Data of {} are worse to learn from than data of {}",
-    "equivalent": "Data of {} and of {} are equally good to learn from, within half an sd",
+    "equivalent": "Data of {} and of {} differ by less than half an sd in what is learnt from them",
     "undecided": "Whether data of {} or of {} are better to learn from is undecided",
     "nothing learnt": "From data of {} or of {} nothing was learnt",
 }

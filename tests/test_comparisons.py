@@ -55,7 +55,7 @@ def test_equivalence_is_seen_in_5_of_100_studies_whose_arms_differ_by_the_margin
 
     def equivalent(one, other):
         pairs = zip(one[:300], other[:300], strict=True)
-        return np.mean([compare(x, y).p_different < 0.05 for x, y in pairs])
+        return np.mean([compare(x, y).p_equivalence < 0.05 for x, y in pairs])
 
     assert 0.02 < equivalent(*arms(effect=0.5, blocks=60)) < 0.09
     assert equivalent(*arms(blocks=100)) > 0.85

@@ -98,7 +98,7 @@ def test_comparisons_are_those_of_the_datasets_values():
     assert row["p_permuted"] == permutation_p(one, other)
     assert row["datasets"] == "3 / 3"
     corrected, plain = study.compared(units, corrected=True), study.compared(units)
-    for name, same in (("p", False), ("p_permuted", False), ("p_different", True)):
+    for name, same in (("p", False), ("p_permuted", False), ("p_equivalence", True)):
         assert (corrected[name] >= plain[name]).all()
         assert corrected[name].equals(plain[name]) == same
     assert study.compared(units, ["SE, longer − SE"]).empty

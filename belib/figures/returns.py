@@ -112,22 +112,23 @@ def datasets(table: pd.DataFrame, means: pd.DataFrame, baselines: pd.DataFrame) 
 def comparisons(table: pd.DataFrame) -> np.ndarray:
     """Plot differences of arms, `study.compared`, in standard deviations of datasets.
 
-    Return Axes, one per task. The grey band reaches to `MARGIN`, the margin of equivalence. Every
-    interval has its verdict: `better` and `worse` are orange, `equivalent` is blue.
+    Return Axes, one per task. Intervals are of 95 % and, thick, of 90 %; the grey band reaches to
+    `MARGIN`, the margin of equivalence. `better` and `worse` are orange, `equivalent` is blue.
     """
     groups, height = table.groupby("task", sort=False), 1.8 + 0.6 * table["pair"].nunique()
     axes = style.panels(len(groups), max(5, 11 - 2 * len(groups)), height, sharex=True, sharey=True)
     colors = {"better": style.ACCENT, "worse": style.ACCENT, "equivalent": "tab:blue"}
     for ax, (task, rows) in zip(axes, groups, strict=True):
         for row in rows.itertuples():
-            color, reach = colors.get(row.verdict, "0.35"), (row.high - row.low) / 2 / row.sd
-            place = row.effect, row.pair
-            ax.errorbar(*place, xerr=reach, fmt="o", color=color, markersize=11, linewidth=3)
+            place, color = (row.effect, row.pair), colors.get(row.verdict, "0.35")
+            ends = ("none", 2, row.high - row.low), ("o", 6, row.high_90 - row.low_90)
+            for marker, width, reach in ends:
+                ax.errorbar(*place, xerr=reach / 2 / row.sd, fmt=marker, c=color, ms=11, lw=width)
             above = {"xytext": (0, 9), "textcoords": "offset points", "ha": "center"}
             ax.annotate(row.verdict, place, **above, fontsize=12, color=color, bbox=_BEHIND)
         ax.axvline(0, color="black", linewidth=1.5)
         ax.axvspan(-MARGIN, MARGIN, color="0.9", linewidth=0)
-        ax.set(title=task.replace("_", " "), xlabel="difference, sd of datasets")
+        ax.set(title=task.replace("_", " "), xlabel="← second better   (sd)   first better →")
         ax.margins(y=0.2)  # for the topmost verdict
         ax.xaxis.set_major_locator(MaxNLocator(5))
         ax.grid(axis="x")

@@ -109,10 +109,10 @@ def compared(
 ) -> pd.DataFrame:
     """Compare `SIDES` on one measure's units; one row per task and pair with 2 datasets a side.
 
-    Columns are those of `statistics.Difference`, `p_permuted` within blocks, and the effect that is
-    `detectable` with 80 % power. If `corrected`, `p` and `p_permuted` are Holm's over the pairs of
-    a task. Where a side's return is above doing nothing by less than two standard errors, the
-    verdict is `nothing learnt`.
+    Columns are those of `statistics.Difference`, `p_permuted` within blocks, and the interval of
+    90 % that shows equivalence. If `corrected`, `p` and `p_permuted` are Holm's over the pairs of a
+    task. Where a side's return is above doing nothing by less than two standard errors, the verdict
+    is `nothing learnt`.
     """
     tables = []
     for task, group in units.groupby("task", sort=False):
@@ -122,7 +122,7 @@ def compared(
         if len(rows):
             p = ["p", "p_permuted"]
             rows[p] = rows[p].apply(statistics.holm) if corrected else rows[p]
-            numbers = rows[["p", "p_different", "value"]].to_numpy()
+            numbers = rows[["p", "p_equivalence", "value"]].to_numpy()
             verdicts = [statistics.verdict(*row) for row in numbers]
             verdicts = pd.Series(verdicts).where(rows.pop("learnt"), "nothing learnt")
             tables.append(rows.assign(verdict=verdicts, task=task))
@@ -138,9 +138,9 @@ def _compared(one: pd.DataFrame, other: pd.DataFrame) -> dict[str, Any]:
     joined = pd.concat(blocks, axis=1, join="inner")
     if len(joined) > 1 and (joined["size"] == 1).all(axis=None):
         row["p_permuted"] = statistics.permutation_p(*joined["mean"].to_numpy().T)
-    counts = len(one), len(other)
-    row["datasets"] = " / ".join(map(str, counts))
-    row["detectable"] = statistics.detectable(stats.hmean(counts))
+    row["datasets"] = f"{len(one)} / {len(other)}"
+    inner = compare(one["value"], other["value"], level=2 * LEVEL)
+    row |= {"low_90": inner.low, "high_90": inner.high}
     row["learnt"] = not any(
         side["value"].mean() - side["floor"].iloc[0] < 2 * side["value"].sem()
         for side in (one, other)
@@ -155,7 +155,8 @@ def findings(table: pd.DataFrame) -> Markdown:
         says = statistics.FINDINGS[row.verdict].format(*row.pair.split(" − "))
         effects = (x / row.sd for x in (row.value, row.low, row.high))
         numbers = "{:+.2f} sd, 95 % interval {:.2f} to {:.2f}".format(*effects)
-        numbers += f", p = {row.p:.2g}, {row.datasets} datasets"
+        numbers += f", p = {row.p:.2g} of no difference and {row.p_equivalence:.2g} of half an sd"
+        numbers += f" or more, {row.datasets} datasets"
         if (row.p < LEVEL) != (row.p_permuted < LEVEL):
             numbers += f"; the permutation test disagrees, p = {row.p_permuted:.2g}"
         lines.append(f"- {says} ({numbers}).")
@@ -199,7 +200,7 @@ def _row(claim: Claim, task: Any, arms: list, tasks: int) -> dict[str, Any]:
     row = {"task": task, "sides": claim.sides, **result._asdict()}
     row |= {"paper": TABLE_1.get(claim.sides, {}).get(task) if claim.test is best_of else None}
     row |= {"on_its_side": bool(value > 0), "n": " / ".join(str(len(arm)) for arm in arms)}
-    equal = isinstance(result, Difference) and result.p_different < LEVEL / tasks
+    equal = isinstance(result, Difference) and result.p_equivalence < LEVEL / tasks
     return row | {"holds": min(ends[:2]) > 0, "fails": max(ends[2:]) < 0 or equal}
 
 

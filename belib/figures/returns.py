@@ -91,7 +91,7 @@ def _grid(
 def datasets(table: pd.DataFrame, means: pd.DataFrame, baselines: pd.DataFrame) -> np.ndarray:
     """Plot one dot per dataset over its recipe; to their left the mean with its interval.
 
-    Return Axes (tasks, learners). `table` has returns of `study.units`, `means` `study.means`.
+    Return Axes (tasks, learners). `table` has returns of `study.units`; `means` are theirs.
     """
     table = table.merge(means[["measure", "task", "recipe", "mean", "low", "high"]])
     table = table.rename(columns={"value": "return", "measure": "algorithm"})

@@ -157,7 +157,7 @@ def findings(table: pd.DataFrame) -> Markdown:
         numbers = "{:+.2f} sd, 95 % interval {:.2f} to {:.2f}".format(*effects)
         numbers += f", p = {row.p:.2g} of no difference and {row.p_equivalence:.2g} of half an sd"
         numbers += f" or more, {row.datasets} datasets"
-        if (row.p < LEVEL) != (row.p_permuted < LEVEL):
+        if pd.notna(row.p_permuted) and (row.p < LEVEL) != (row.p_permuted < LEVEL):
             numbers += f"; the permutation test disagrees, p = {row.p_permuted:.2g}"
         lines.append(f"- {says} ({numbers}).")
     return Markdown("\n".join(lines))

@@ -67,7 +67,9 @@ def load(source: str | Path) -> Tables:
     measured = tables.read_csv(*(folder / "coverage.csv" for folder in folders), **rules)
     largest = measured.groupby("domain")["radius_none"].transform("max")
     measured["volumetric"] = (measured["radius_none"] / largest).round(5)
-    explored = [file for f in folders if (file := f / "exploration.csv").exists()]
+    files = [file for f in folders if (file := f / "exploration.csv").exists()]
+    explored = tables.read_csv(*files, names=["dataset"]) if files else pd.DataFrame()
+    explored = tables.once(explored, ["dataset"], [*explored][1:]) if files else explored
     keys = ["scale", "learning", "not finished", "processor"]
     made = [paths.read_json(folder / "provenance.json", keys) for folder in folders]
     if any(one[key] != made[0][key] for one in made for key in keys[:2]):
@@ -80,7 +82,7 @@ def load(source: str | Path) -> Tables:
         tables.once(described, _DATASET, _RECIPE).fillna({"variant": ""}),
         tables.once(measured, _DATASET, MEASURES),
         made[0] | {"not finished": both, "processor": processors},
-        tables.read_csv(*explored, names=["dataset"]) if explored else pd.DataFrame(),
+        explored,
     )
 
 

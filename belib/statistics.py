@@ -69,6 +69,8 @@ class Difference(NamedTuple):
     sd: float  # root of the two arms' mean variance, the unit of effect sizes
     effect: float  # value / sd
     p_equivalence: float  # Schuirmann's (1987) of a difference of `MARGIN` sd or more, either way
+    low_90: float  # Welch's interval of 90 %: inside the margin if p_equivalence < 5 %
+    high_90: float
     p_levene: float  # of equal variances, about medians (Brown and Forsythe 1974); NaN for two
 
 
@@ -84,8 +86,8 @@ def compare(one: ArrayLike, other: ArrayLike, *, level: float = LEVEL) -> Differ
     )
     value = x.mean() - y.mean()
     levene = stats.levene(x, y).pvalue if min(len(x), len(y)) > 2 else np.nan
-    numbers = (value, *interval, test.pvalue, sd, value / sd, max(above, below), levene)
-    return Difference(*map(float, numbers))
+    numbers = (value, *interval, test.pvalue, sd, value / sd, max(above, below))
+    return Difference(*map(float, (*numbers, *test.confidence_interval(1 - 2 * LEVEL), levene)))
 
 
 def permutation_p(one: ArrayLike, other: ArrayLike, *, draws: int = 100_000) -> float:

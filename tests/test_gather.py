@@ -120,6 +120,9 @@ def test_tables_of_several_folders_are_read_together(tmp_path):
     synthetic.write(changed, tmp_path / "two")
     with pytest.raises(ValueError, match="must share scale and settings"):
         gather.load(tmp_path / "[ot][nw][eo]")
+    explored.assign(ball=1.6).to_csv(tmp_path / "one" / "exploration.csv", index=False)
+    with pytest.raises(ValueError, match="one value for dataset"):
+        gather.load(tmp_path / "[ot][nw][eo]")
 
 
 def test_tables_of_one_scale_are_not_replaced_by_those_of_another(runs, tmp_path):

@@ -43,9 +43,9 @@ def explored(tables: Tables, variant: str = "") -> pd.DataFrame:
     The former has one reference for all folders, and is of the states of a dataset's later half.
     """
     known = recipes(tables, variant)
-    measured = tables.exploration if len(tables.exploration) else tables.coverage
+    covered = tables.coverage[[*_DATASET, *MEASURES]]
+    measured = covered if tables.exploration.empty else tables.exploration
     names = [name for name in measured if name not in tables.datasets]
-    names = names if measured is tables.exploration else [*MEASURES]
     keys = [name for name in _DATASET if name in measured]
     rows = known[[*_DATASET, "recipe"]].merge(measured[[*keys, *names]], on=keys)
     groups = rows.groupby(["domain", "recipe"], sort=False)
@@ -109,10 +109,9 @@ def compared(
 ) -> pd.DataFrame:
     """Compare `SIDES` on one measure's units; one row per task and pair with 2 datasets a side.
 
-    Columns are those of `statistics.Difference`, `p_permuted` within blocks, and the interval of
-    90 % that shows equivalence. If `corrected`, `p` and `p_permuted` are Holm's over the pairs of a
-    task. Where a side's return is above doing nothing by less than two standard errors, the verdict
-    is `nothing learnt`.
+    Columns are those of `statistics.Difference`, and `p_permuted` within blocks. If `corrected`,
+    `p` and `p_permuted` are Holm's over the pairs of a task. Where a side's return is above doing
+    nothing by less than two standard errors, the verdict is `nothing learnt`.
     """
     tables = []
     for task, group in units.groupby("task", sort=False):
@@ -139,8 +138,6 @@ def _compared(one: pd.DataFrame, other: pd.DataFrame) -> dict[str, Any]:
     if len(joined) > 1 and (joined["size"] == 1).all(axis=None):
         row["p_permuted"] = statistics.permutation_p(*joined["mean"].to_numpy().T)
     row["datasets"] = f"{len(one)} / {len(other)}"
-    inner = compare(one["value"], other["value"], level=2 * LEVEL)
-    row |= {"low_90": inner.low, "high_90": inner.high}
     row["learnt"] = not any(
         side["value"].mean() - side["floor"].iloc[0] < 2 * side["value"].sem()
         for side in (one, other)
@@ -168,8 +165,8 @@ def study(units: pd.DataFrame, learner: str, *, coverage: str = MEASURES[0]) -> 
 
     Return one row per claim and task. `low` to `high` is a 95 % interval, `paper` the paper's
     value. A claim is reproduced if every task's interval agrees with it. It is not reproduced if
-    one task's interval, corrected for the number of tasks, contradicts it, or if the two sides are
-    equivalent on one task. `n` are the datasets of each side, or the recipes that are compared.
+    one task's interval, corrected for the number of tasks, contradicts it, or if a claim of one
+    difference has equivalent sides on one task. `n` are a side's datasets, or the recipes compared.
     """
     measures = [*units["measure"].unique()]
     for name in {learner, coverage} - {*measures}:

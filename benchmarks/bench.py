@@ -1,8 +1,9 @@
 """One table of speed: ours, a package from PyPI, the machine's limit, the target, and growth.
 
 `make bench`, or `python benchmarks/bench.py`, writes results/bench.csv, bench_scaling.csv and
-bench.png in 2 to 4 minutes on 2 idle cores. Rows are medians of calls in turn, after one warm-up
-call: ours, the peer's, and a call that measures the machine's limit. A limit is
+bench.png in 2 to 4 minutes on 2 idle cores. Rows are medians of times taken in turn, after a
+warm-up: ours, the peer's, and that of a call which measures the machine's limit. A time is the mean
+over calls one after the other for 50 ms, as updates are in a run. A limit is
 
 - products: the FLOPs counted in one of our updates, at the rate of a 1024^3 product;
 - mj_step: MuJoCo's own function for the same actions, called from Python.
@@ -26,6 +27,8 @@ from threadpoolctl import threadpool_limits
 QUICK = Sizes(paper=64, laptop=32, members=2, n=300, steps=20, curve=3)
 """Sizes of a test that takes seconds; its numbers mean nothing."""
 
+LEAST = 0.05  # seconds of calls one after the other, over which a time is a mean
+
 COLUMNS = (
     *("what", "setting", "unit", "ours", "least", "most", "peer", "its", "over peer"),
     *("limit", "at the limit", "of limit", "target", "reached"),
@@ -35,7 +38,7 @@ COLUMNS = (
 def row(subject: Subject, repeats: int) -> dict:
     """Return milliseconds and two ratios: `over peer` (above 1: we are faster) and `of limit`."""
     others = [subject.peer and subject.peer[1], subject.limit and subject.limit.call]
-    times, _ = in_turn([subject.ours, *filter(None, others)], repeats)
+    times, _ = in_turn([subject.ours, *filter(None, others)], repeats, least=LEAST)
     ours, *medians = 1e3 * np.median(times, axis=1)
     low, high = 1e3 * times[0].min(), 1e3 * times[0].max()
     made = {"what": subject.what, "setting": subject.setting, "unit": "ms"}

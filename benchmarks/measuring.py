@@ -42,17 +42,21 @@ def in_turn(
     repeats: int,
     *,
     warm_up: int = 1,
+    least: float = 0.0,
     clock: Callable[[], float] = time.perf_counter,
 ) -> tuple[NDArray[np.float64], list]:
     """Call functions in turn, so that a busy moment affects all of them.
 
-    Return seconds (functions, repeats), and the last answer of each function.
+    Return seconds (functions, repeats), and the last answer of each function. A time is the mean
+    over calls for `least` seconds: a short call after another function's finds no data in caches.
     """
     seconds = np.empty((len(functions), warm_up + repeats))
     answers: list = [None] * len(functions)
     for repeat in range(warm_up + repeats):
         for index, function in enumerate(functions):
-            begin = clock()
-            answers[index] = function()
-            seconds[index, repeat] = clock() - begin
+            begin, spent, calls = clock(), 0.0, 0
+            while not calls or spent < least:
+                answers[index] = function()
+                calls, spent = calls + 1, clock() - begin
+            seconds[index, repeat] = spent / calls
     return seconds[:, warm_up:], answers

@@ -51,13 +51,14 @@ grid-plan: .venv
 	touch $@
 
 # What is finished below runs/laptop, as the tidy tables of results/laptop; or SCALE=paper.
-tables report: SCALE := laptop
+tables: SCALE := laptop
 tables: .venv
 	$(BIN)/python -m belib.gather runs/$(SCALE) results/$(SCALE)
 
-# The report results/README.md: notebook 07, executed on those tables, without its code. Of the study:
-#   make report SOURCE='results/study/*' VARIANT=observation
-report: SOURCE = results/$(SCALE)
+# The report results/README.md: notebook 07, executed on tables, without its code; by default those of
+# the study. Of other tables: make report SOURCE=results/paper VARIANT=
+report: SOURCE := results/study/*
+report: VARIANT := observation
 report: .venv
 	mkdir -p runs/report
 	$(PAPERMILL) notebooks/07_report.ipynb runs/report/07_report.ipynb -r source '$(SOURCE)' -r variant '$(VARIANT)' </dev/null

@@ -68,7 +68,7 @@ def main() -> int:
     """Build and check the site; return how many faults it has."""
     begun = time.monotonic()
     notebooks = sorted((ROOT / "notebooks").glob("*.ipynb"))
-    if not (ROOT / "results" / "laptop").exists():  # the tables that the report reads
+    if not (ROOT / "results" / "study").exists():  # the tables that the report reads
         notebooks = [notebook for notebook in notebooks if notebook.stem != REPORT]
     executed = [execute(notebook) for notebook in notebooks]
     for folder in (SOURCE, SITE):  # pages whose source has gone must go, too
@@ -86,7 +86,7 @@ def execute(notebook: Path) -> Path:
     """Execute a notebook, unless that was done after its last change; return the executed one."""
     executed = make_folder(GALLERY / "executed") / notebook.name
     causes = [notebook, *ROOT.glob("belib/**/*.py"), *ROOT.glob("params/*.yaml")]
-    causes += ROOT.glob("results/*/*.csv") if notebook.stem == REPORT else []
+    causes += ROOT.glob("results/**/*.csv") if notebook.stem == REPORT else []
     if executed.exists() and executed.stat().st_mtime > max(c.stat().st_mtime for c in causes):
         return executed
     print(f"{notebook.name} ...", end=" ", flush=True)

@@ -107,10 +107,10 @@ def work(job: Job, runs_dir: Path, given: argparse.Namespace) -> None:
         elif job.stage == "coverage":
             values = read_yaml(paths.PARAMS / f"06_coverage_plots.{given.scale}.yaml")
             values |= {"domain": job.name.split("/")[1], "runs_dir": str(runs_dir)}
-            execute("06_coverage_plots", values, runs_dir / "logs" / f"{job.name}.ipynb")
+            execute("06_coverage_plots", values, runs_dir / f"logs/{job.name}.ipynb")
         else:
-            source = gather(runs_dir, runs_dir / "report" / given.scale)
-            execute("07_report", {"source": str(source)}, runs_dir / "logs" / "report.ipynb")
+            source = str(gather(runs_dir, runs_dir / "report" / given.scale))
+            execute("07_report", dict(source=source, variant=""), runs_dir / "logs/report.ipynb")
 
 
 def execute(name: str, values: dict[str, object], to: Path) -> None:

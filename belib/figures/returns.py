@@ -99,7 +99,8 @@ def datasets(table: pd.DataFrame, means: pd.DataFrame, baselines: pd.DataFrame) 
     names = look["hue_order"]
 
     def draw(rows: pd.DataFrame, ax: Axes) -> None:
-        dots = {"x": "recipe", "y": "return", "order": names, "legend": False, "size": 6}
+        size = 6 if rows["recipe"].value_counts().max() < 15 else 4
+        dots = {"x": "recipe", "y": "return", "order": names, "legend": False, "size": size}
         sns.swarmplot(rows, ax=ax, **dots, **look)
         mean, low, high = rows.groupby("recipe")[["mean", "low", "high"]].first().to_numpy().T
         x = np.array([names.index(name) for name in sorted({*rows["recipe"]})]) - 0.4

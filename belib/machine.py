@@ -20,10 +20,13 @@ def device() -> torch.device:
 
 
 def processor() -> str:
-    """Return the processor's model, or else its architecture."""
+    """Return the processor's name, with its family and model, or else its architecture."""
     file = Path("/proc/cpuinfo")
-    model = re.search(r"model name\s*: (.*)", file.read_text()) if file.exists() else None
-    return model[1] if model else platform.processor() or platform.machine()
+    lines = file.read_text() if file.exists() else ""
+    known = dict(re.findall(r"(?m)^(model name|cpu family|model)\s*: (.*)", lines))
+    name = known.pop("model name", "") or platform.processor() or platform.machine()
+    numbers = ", ".join(f"{key} {value}" for key, value in known.items())
+    return f"{name} ({numbers})" if numbers else name
 
 
 @contextmanager

@@ -99,8 +99,7 @@ def datasets(table: pd.DataFrame, means: pd.DataFrame, baselines: pd.DataFrame) 
     names = look["hue_order"]
 
     def draw(rows: pd.DataFrame, ax: Axes) -> None:
-        size = 6 if rows["recipe"].value_counts().max() < 15 else 4
-        dots = {"x": "recipe", "y": "return", "order": names, "legend": False, "size": size}
+        dots = {"x": "recipe", "y": "return", "order": names, "legend": False, "size": 4}
         sns.swarmplot(rows, ax=ax, **dots, **look)
         mean, low, high = rows.groupby("recipe")[["mean", "low", "high"]].first().to_numpy().T
         x = np.array([names.index(name) for name in sorted({*rows["recipe"]})]) - 0.4
@@ -114,14 +113,14 @@ def comparisons(table: pd.DataFrame) -> np.ndarray:
     """Plot differences of arms, `study.compared`, in standard deviations of datasets.
 
     Return Axes, one per task. Intervals are of 95 % and, thick, of 90 %; the grey band reaches to
-    `MARGIN`, the margin of equivalence. `better` and `worse` are orange, `equivalent` is blue.
+    `MARGIN`, the margin of equivalence. Differences are orange, `equivalent` is blue.
     """
     groups, height = table.groupby("task", sort=False), 1.8 + 0.6 * table["pair"].nunique()
     axes = style.panels(len(groups), max(5, 11 - 2 * len(groups)), height, sharex=True, sharey=True)
-    colors = {"better": style.ACCENT, "worse": style.ACCENT, "equivalent": "tab:blue"}
+    colors = {"equivalent": "tab:blue", "undecided": "0.35", "nothing learnt": "0.35"}
     for ax, (task, rows) in zip(axes, groups, strict=True):
         for row in rows.itertuples():
-            place, color = (row.effect, row.pair), colors.get(row.verdict, "0.35")
+            place, color = (row.effect, row.pair), colors.get(row.verdict, style.ACCENT)
             ends = ("none", 2, row.high - row.low), ("o", 6, row.high_90 - row.low_90)
             for marker, width, reach in ends:
                 ax.errorbar(*place, xerr=reach / 2 / row.sd, fmt=marker, c=color, ms=11, lw=width)

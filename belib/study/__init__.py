@@ -110,8 +110,9 @@ def compared(
     """Compare `SIDES` on one measure's units; one row per task and pair with 2 datasets a side.
 
     Columns are those of `statistics.Difference`, and `p_permuted` within blocks. If `corrected`,
-    `p` and `p_permuted` are Holm's over the pairs of a task. Where a side's return is above doing
-    nothing by less than two standard errors, the verdict is `nothing learnt`.
+    `p` and `p_permuted` are Holm's over a task's pairs; if not, the verdict `p < 0.05` stands for
+    better and worse. Nothing was learnt where a side's return is above doing nothing by less than
+    two standard errors.
     """
     tables = []
     for task, group in units.groupby("task", sort=False):
@@ -124,6 +125,7 @@ def compared(
             numbers = rows[["p", "p_equivalence", "value"]].to_numpy()
             verdicts = [statistics.verdict(*row) for row in numbers]
             verdicts = pd.Series(verdicts).where(rows.pop("learnt"), "nothing learnt")
+            verdicts = verdicts if corrected else verdicts.replace(["better", "worse"], "p < 0.05")
             tables.append(rows.assign(verdict=verdicts, task=task))
     tables = tables or [pd.DataFrame(columns=["pair", "task", "verdict"])]
     return pd.concat(tables, ignore_index=True)
@@ -138,22 +140,21 @@ def _compared(one: pd.DataFrame, other: pd.DataFrame) -> dict[str, Any]:
     if len(joined) > 1 and (joined["size"] == 1).all(axis=None):
         row["p_permuted"] = statistics.permutation_p(*joined["mean"].to_numpy().T)
     row["datasets"] = f"{len(one)} / {len(other)}"
-    row["learnt"] = not any(
-        side["value"].mean() - side["floor"].iloc[0] < 2 * side["value"].sem()
-        for side in (one, other)
-    )
+    above = ((s["value"] - s["floor"]).mean() - 2 * s["value"].sem() for s in (one, other))
+    row["learnt"] = not any(least < 0 for least in above)  # where there is no floor, it is learnt
     return row
 
 
 def findings(table: pd.DataFrame) -> Markdown:
-    """Say what `compared` found, one sentence per row, with effects in sd of datasets."""
+    """Say what `compared`, corrected, found: one sentence per row, effects in sd of datasets."""
     lines = []
     for row in table.itertuples():
         says = statistics.FINDINGS[row.verdict].format(*row.pair.split(" − "))
-        effects = (x / row.sd for x in (row.value, row.low, row.high))
-        numbers = "{:+.2f} sd, 95 % interval {:.2f} to {:.2f}".format(*effects)
-        numbers += f", p = {row.p:.2g} of no difference and {row.p_equivalence:.2g} of half an sd"
-        numbers += f" or more, {row.datasets} datasets"
+        low, high = row.low / row.sd, row.high / row.sd
+        numbers = f"{row.effect:+.2f} sd, 95 % interval {low:.2f} to {high:.2f}"
+        numbers += f", {row.datasets} datasets, p = {row.p:.2g} after Holm's correction"
+        if row.verdict not in ("better", "worse"):
+            numbers += f", p = {row.p_equivalence:.2g} of equivalence"
         if pd.notna(row.p_permuted) and (row.p < LEVEL) != (row.p_permuted < LEVEL):
             numbers += f"; the permutation test disagrees, p = {row.p_permuted:.2g}"
         lines.append(f"- {says} ({numbers}).")

@@ -2,8 +2,8 @@
 
 `make bench`, or `python benchmarks/bench.py`, writes results/bench.csv, bench_scaling.csv and
 bench.png in 2 to 4 minutes on 2 idle cores. Rows are medians of times taken in turn, after a
-warm-up: ours, the peer's, and that of a call which measures the machine's limit. A time is the mean
-over calls one after the other for 50 ms, as updates are in a run. A limit is
+warm-up: ours, the peer's, and that of a call which measures the machine's limit. A time is the
+median of calls one after the other for 0.2 s, as updates are in a run. A limit is
 
 - products: the FLOPs counted in one of our updates, at the rate of a 1024^3 product;
 - mj_step: MuJoCo's own function for the same actions, called from Python.
@@ -27,7 +27,7 @@ from threadpoolctl import threadpool_limits
 QUICK = Sizes(paper=64, laptop=32, members=2, n=300, steps=20, curve=3)
 """Sizes of a test that takes seconds; its numbers mean nothing."""
 
-LEAST = 0.05  # seconds of calls one after the other, over which a time is a mean
+LEAST = 0.2  # seconds of calls one after the other, of which a time is the median
 
 COLUMNS = (
     *("what", "setting", "unit", "ours", "least", "most", "peer", "its", "over peer"),

@@ -47,16 +47,17 @@ def in_turn(
 ) -> tuple[NDArray[np.float64], list]:
     """Call functions in turn, so that a busy moment affects all of them.
 
-    Return seconds (functions, repeats), and the last answer of each function. A time is the mean
-    over calls for `least` seconds: a short call after another function's finds no data in caches.
+    Return seconds (functions, repeats), and the last answer of each function. A time is the median
+    of calls for `least` seconds: a short call after another function's finds no data in caches.
     """
     seconds = np.empty((len(functions), warm_up + repeats))
     answers: list = [None] * len(functions)
     for repeat in range(warm_up + repeats):
         for index, function in enumerate(functions):
-            begin, spent, calls = clock(), 0.0, 0
-            while not calls or spent < least:
+            times: list[float] = []
+            while not times or sum(times) < least:
+                begin = clock()
                 answers[index] = function()
-                calls, spent = calls + 1, clock() - begin
-            seconds[index, repeat] = spent / calls
+                times.append(clock() - begin)
+            seconds[index, repeat] = np.median(times)
     return seconds[:, warm_up:], answers

@@ -112,11 +112,11 @@ def test_figures_of_a_study_show_its_numbers():
     assert [label.get_text() for label in axes[-1].get_xticklabels()] == rows["recipe"].tolist()
     assert dots(axes[0]) == sorted(returns.query("task == 'walker_stand'")["value"])
     assert {"zero action", "random policy"} <= {*names(axes[0])}
-    compared = study.compared(returns)
-    panels = figures.returns.comparisons(compared)
+    panels = figures.returns.comparisons(compared := study.compared(returns))
     values = [line.get_xdata()[0] for ax in panels for line in ax.lines if line.get_marker() == "o"]
     assert values == pytest.approx((compared["value"] / compared["sd"]).tolist())
-    assert [text.get_text() for text in panels[0].texts] == compared["verdict"].tolist()[:4]
+    said = [text.get_text().split(", ")[0] for text in panels[0].texts]
+    assert said == compared["verdict"].tolist()[:4]
 
 
 def test_labels_show_every_episode():

@@ -11,14 +11,12 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
-from matplotlib.ticker import MaxNLocator
 
 from belib.figures import style
 from belib.results import BASELINES, evaluations, scores
 from belib.statistics import MARGIN
 
 _DOTS = {"color": "white", "edgecolor": "black", "linewidth": 0.8, "s": 20, "zorder": 3}
-_BEHIND = {"facecolor": "white", "edgecolor": "none", "pad": 1}
 _TURNED = {"rotation": 60, "ha": "right", "rotation_mode": "anchor"}
 _LINES: dict[str, tuple] = dict(zip(BASELINES, (("0.35", "--"), ("0.35", ":")), strict=True))
 _LINES["trained online"] = ("tab:green", ":")
@@ -112,25 +110,27 @@ def datasets(table: pd.DataFrame, means: pd.DataFrame, baselines: pd.DataFrame) 
 def comparisons(table: pd.DataFrame) -> np.ndarray:
     """Plot differences of arms, `study.compared`, in standard deviations of datasets.
 
-    Return Axes, one per task. Intervals are of 95 % and, thick, of 90 %; the grey band reaches to
-    `MARGIN`, the margin of equivalence. Differences are orange, `equivalent` is blue.
+    Return Axes, one per task, from -2 to 2; a mean beyond is written. Intervals are of 95 % and,
+    thick, 90 %; the grey band is the margin of equivalence. Differences are orange.
     """
     groups, height = table.groupby("task", sort=False), 1.8 + 0.6 * table["pair"].nunique()
     axes = style.panels(len(groups), max(5, 11 - 2 * len(groups)), height, sharex=True, sharey=True)
     colors = {"equivalent": "tab:blue", "undecided": "0.35", "nothing learnt": "0.35"}
+    above = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "ha": "right"}
     for ax, (task, rows) in zip(axes, groups, strict=True):
         for row in rows.itertuples():
             place, color = (row.effect, row.pair), colors.get(row.verdict, style.ACCENT)
             ends = ("none", 2, row.high - row.low), ("o", 6, row.high_90 - row.low_90)
             for marker, width, reach in ends:
                 ax.errorbar(*place, xerr=reach / 2 / row.sd, fmt=marker, c=color, ms=11, lw=width)
-            above = {"xytext": (0, 9), "textcoords": "offset points", "ha": "center"}
-            ax.annotate(row.verdict, place, **above, fontsize=12, color=color, bbox=_BEHIND)
+            far = f", {row.effect:+.1f} sd {'←→'[row.effect > 0]}" * (abs(row.effect) > 2)
+            said = {"text": row.verdict + far, "fontsize": 12, "color": color}
+            ax.annotate(xy=(1, row.pair), xytext=(0, 9), **above, **said)
         ax.axvline(0, color="black", linewidth=1.5)
         ax.axvspan(-MARGIN, MARGIN, color="0.9", linewidth=0)
-        ax.set(title=task.replace("_", " "), xlabel="← second better   (sd)   first better →")
+        sides = "← second better   (sd)   first better →"
+        ax.set(title=task.replace("_", " "), xlabel=sides, xlim=(-2, 2))
         ax.margins(y=0.2)  # for the topmost verdict
-        ax.xaxis.set_major_locator(MaxNLocator(5))
         ax.grid(axis="x")
     axes[0].invert_yaxis()  # the first pair is on top
     return axes

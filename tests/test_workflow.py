@@ -49,7 +49,7 @@ def test_the_plan_is_written_for_snakemake(tmp_path, an_hour, monkeypatch):
     assert [shlex.split(command)[-1] for command in table["command"]] == table.index.tolist()
     assert set(table["mem_mb"]) == {3000, 4500}
     assert set(table["runtime"]) == {30, 180}
-    learns = table.index.str.contains("offline|shannon|beh|baselines")
+    learns = table.index.str.contains("offline|shannon|beh")
     assert (table["gpu"] == learns).all()
 
 

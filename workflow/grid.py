@@ -49,9 +49,9 @@ def plan(jobs: Sequence[Job], runs_dir: Path) -> pd.DataFrame:
             remaining = cost.estimate(configs, dataset_steps=size)
         row = {"job": job.name, "stage": job.stage, "domain": [*job.name.split("/"), ""][1]}
         row |= {"members": len(configs), "finished": job.name in finished, **remaining._asdict()}
-        row["learns"] = any(getattr(config, "objective", "") != "random" for config in configs)
-        row["needs"] = " ".join(name for name in job.needs if name not in finished)
-        rows.append(row)
+        learners = [config for config in configs if getattr(config, "objective", "") != "random"]
+        row["learns"] = len(learners) > 0 and job.stage != "baselines"
+        rows.append(row | {"needs": " ".join(name for name in job.needs if name not in finished)})
     return pd.DataFrame(rows).set_index("job")
 
 

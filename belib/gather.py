@@ -68,8 +68,8 @@ def load(source: str | Path) -> Tables:
     largest = measured.groupby("domain")["radius_none"].transform("max")
     measured["volumetric"] = (measured["radius_none"] / largest).round(5)
     files = [file for f in folders if (file := f / "exploration.csv").exists()]
-    explored = tables.read_csv(*files, names=["dataset"]) if files else pd.DataFrame()
-    explored = tables.once(explored, ["dataset"], [*explored][1:]) if files else explored
+    seen = tables.read_csv(*files, names=["dataset"]) if files else pd.DataFrame({"dataset": []})
+    seen = tables.once(seen, ["dataset"], [*seen.columns.drop("dataset")])
     keys = ["scale", "learning", "not finished", "processor"]
     made = [paths.read_json(folder / "provenance.json", keys) for folder in folders]
     if any(one[key] != made[0][key] for one in made for key in keys[:2]):
@@ -82,7 +82,7 @@ def load(source: str | Path) -> Tables:
         tables.once(described, _DATASET, _RECIPE).fillna({"variant": ""}),
         tables.once(measured, _DATASET, MEASURES),
         made[0] | {"not finished": both, "processor": processors},
-        explored,
+        seen,
     )
 
 

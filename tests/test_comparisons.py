@@ -31,8 +31,8 @@ def test_welchs_test_keeps_its_level_and_its_intervals_cover(sds):
     assert within_error((test.pvalue < 0.05).mean(), 0.05)
     assert within_error(((low < 0) & (high > 0)).mean(), 0.95)
     ours = [compare(x, y) for x, y in zip(one[:30], other[:30], strict=True)]
-    np.testing.assert_allclose([result.p for result in ours], test.pvalue[:30])
-    np.testing.assert_allclose([result.low for result in ours], low[:30])
+    numbers = np.c_[test.pvalue, low, *test.confidence_interval(0.9)][:30]
+    np.testing.assert_allclose([(r.p, r.low, r.low_90, r.high_90) for r in ours], numbers)
 
 
 def test_permutations_by_hand_and_their_level_where_blocks_differ():

@@ -111,7 +111,7 @@ def comparisons(table: pd.DataFrame) -> np.ndarray:
     """Plot differences of arms, `study.compared`, in standard deviations of datasets.
 
     Return Axes, one per task, from -2 to 2; a mean beyond is written. Intervals are of 95 % and,
-    thick, 90 %; the grey band is the margin of equivalence. Differences are orange.
+    thick, 90 %; the grey band is `MARGIN`. Differences are orange, equivalence is blue.
     """
     groups, height = table.groupby("task", sort=False), 1.8 + 0.6 * table["pair"].nunique()
     axes = style.panels(len(groups), max(5, 11 - 2 * len(groups)), height, sharex=True, sharey=True)

@@ -11,7 +11,7 @@ import mujoco
 import numpy as np
 from PIL import Image
 
-PHYSICS = mujoco.mjtState.mjSTATE_PHYSICS  # qpos, qvel, act: a state in an episode file
+PHYSICS = mujoco.mjtState.mjSTATE_QPOS | mujoco.mjtState.mjSTATE_QVEL | mujoco.mjtState.mjSTATE_ACT
 
 
 def frames(model: mujoco.MjModel, states: np.ndarray, size: int = 240) -> np.ndarray | None:

@@ -10,6 +10,7 @@ import pandas as pd
 import seaborn as sns
 from coverage import points
 from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter
 from measuring import in_turn
 from scipy import stats
 from subjects import Sizes, configs_of, update_of
@@ -65,5 +66,9 @@ def draw(table: pd.DataFrame, note: str) -> Figure:
         table, x="size", y="ms", col="grows", hue="whose", style="whose", **options
     )
     panels.set(xscale="log", yscale="log").set_titles("time over {col_name}")
+    for axis in (getattr(ax, name) for ax in panels.axes for name in ("xaxis", "yaxis")):
+        axis.set_major_locator(LogLocator(subs=(1, 3)))
+        axis.set_major_formatter(EngFormatter(sep=""))
+        axis.set_minor_formatter(NullFormatter())
     caption(panels.axes[0], f"Points: medians of a few calls. Exponents are in bench.csv. {note}")
     return panels.figure

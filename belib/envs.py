@@ -98,11 +98,12 @@ def primal_task(domain: str) -> str:
 def domain_tasks(domain: str) -> tuple[str, ...]:
     """Return the tasks whose model is the primal task's, so that they can exchange states.
 
-    Quadruped's `escape` and `fetch` have a terrain and a ball that its `walk` and `run` lack.
+    Quadruped's `escape` and `fetch` have a terrain and a ball that its `walk` and `run` lack;
+    reacher's `hard` has a smaller target than its `easy`.
     """
-    primal = _signature(primal_task(domain))
+    shape, targets = _shape(primal := primal_task(domain)), _targets(primal)
     tasks = (f"{domain}_{name}" for name in DOMAINS[domain])
-    return tuple(task for task in tasks if _signature(task) == primal)
+    return tuple(task for task in tasks if _shape(task) == shape and _targets(task) == targets)
 
 
 @functools.cache
@@ -205,10 +206,7 @@ class TaskRewards:
 
     def __init__(self, domain: str):
         self.tasks = domain_tasks(domain)
-        environments = [_model_and_reward(task) for task in self.tasks]
-        for env in environments:
-            env.reset()  # sets what some rewards (dog's) need
-        self._tasks = [env.task for env in environments]
+        self._tasks = [_model_and_reward(task).task for task in self.tasks]
         self._env = _load(primal_task(domain), 0)
         self._physics = self._env.physics
 
@@ -249,10 +247,21 @@ def _load(task: str, seed: int, *, flat: bool = True) -> Any:
 _model_and_reward = functools.cache(functools.partial(_load, seed=0))
 
 
-def _signature(task: str) -> tuple:
-    """Return a key of the task's model; tasks with equal keys can exchange states."""
+def _shape(task: str) -> tuple:
+    """Return the sizes of a task's observations and states, and the names in its model."""
+    env, model = _model_and_reward(task), _model_and_reward(task).physics.model.ptr
+    sizes = model.nq, model.nv, model.na, model.nu
+    return *env.observation_spec()["observations"].shape, *sizes, bytes(model.names)
+
+
+@functools.cache
+def _targets(task: str) -> tuple:
+    """Return what tasks of one shape may change in the model at a reset, such as their target."""
+    _model_and_reward(task).reset()  # some rewards (dog's) need it, too
     model = _model_and_reward(task).physics.model.ptr
-    return model.nq, model.nv, model.na, model.nu, bytes(model.names)
+    solid = model.geom_type != mujoco.mjtGeom.mjGEOM_PLANE  # floors may differ in size
+    arrays = model.geom_size[solid], model.geom_pos[solid], model.site_size, model.site_pos
+    return tuple(array.tobytes() for array in (*arrays, model.dof_damping, model.wrap_prm))
 
 
 def model(domain: str) -> mujoco.MjModel:

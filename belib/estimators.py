@@ -16,7 +16,7 @@ from scipy.special import digamma, gammaln
 
 from belib.arrays import check_positive, real_array, whole_number
 from belib.knn import knn_distances
-from belib.weighting import Prelec, entropy_term
+from belib.weighting import Power, Prelec, entropy_term
 
 Array = NDArray[np.float64]
 Support = tuple[ArrayLike, ArrayLike]
@@ -69,22 +69,34 @@ def generalized_behavioral_entropy_knn(
 
     Args:
         samples: (n, d), or (n,) for d = 1.
-        weighting: a `belib.weighting.Weighting`, or any function of f.
+        weighting: a `belib.weighting.Weighting`, or any function of f. One that grows faster than
+            f^2 needs `correction=None`, which would multiply its bias, or to be a `Power`.
         correction, options: of `KNNSample`.
 
     Raise ValueError for samples that are not finite, too few, of a wrong shape, equal, or constant
     in a column; for parameters out of range; and if the value over- or underflows.
     """
-    odd = isinstance(weighting, Prelec) and weighting.extension == "odd" and weighting.alpha > 1
-    if odd and correction is not None:
-        rule = "correction must be None for the odd extension with alpha > 1"
-        raise ValueError(f"{rule}: estimates have no finite mean, got {correction!r}")
+    if isinstance(weighting, Prelec) and weighting.extension == "odd":
+        if weighting.alpha > 1 and correction is not None:
+            rule = "correction must be None for the odd extension with alpha > 1"
+            raise ValueError(f"{rule}: estimates have no finite mean, got {correction!r}")
+        weighting = Power(weighting.beta) if weighting.alpha == 1 else weighting
     sample = KNNSample(samples, correction=correction, **options)  # u = -log f at each sample
+    k, e = sample.k, weighting.exponent if isinstance(weighting, Power) else 1.0
+    if e >= k + 1 and correction is not None:
+        raise ValueError(f"exponent must be below k + 1 = {k + 1} with a correction, got {e}")
 
     def ratio(u: Array) -> Array:  # -w(f) log w(f) / f
         return entropy_term(weighting, -u, -u)
 
-    return sample.mean(ratio if correction is None else lambda u: twiced(ratio, u, sample.k))
+    def corrected(u: Array) -> Array:
+        if not isinstance(weighting, Power):
+            return twiced(ratio, u, k)
+        log_v = u + digamma(k)  # of a power no bias remains, as in `renyi_entropy_knn`
+        log_power = (1 - e) * log_v + gammaln(k) - gammaln(k + 1 - e)
+        return e * np.exp(log_power) * (log_v - digamma(k + 1 - e))
+
+    return sample.mean(ratio if correction is None else corrected)
 
 
 def behavioral_entropy_knn(
@@ -149,7 +161,7 @@ def renyi_entropy_knn(
 
 
 def knn_log_density(samples: ArrayLike, *, k: int = 5, duplicates: str = "raise") -> Array:
-    """Return logarithms of k-NN densities at the samples, (n,) (paper, equation 9).
+    """Return logarithms of k-NN densities at the (distinct) samples, (n,) (paper, equation 9).
 
     f(x) = k / (n V_d R_k(x)^d); R_k is the distance to the k-th neighbour, the point excluded.
     """
@@ -168,7 +180,7 @@ class KNNSample:
         support: (low, high) of a box that holds the density. Balls become cubes, cut at its sides.
             This removes the bias at the sides if the density is not near 0 there, and adds error
             if it is (Beta(2, 2) in d = 4: twice the error).
-        duplicates: equal samples have no density: "raise", or "drop" duplicates.
+        duplicates: equal samples have no density: "raise", or "drop" all but the first of them.
     """
 
     samples: InitVar[ArrayLike]
@@ -192,11 +204,11 @@ class KNNSample:
             raise ValueError(f"samples must vary in every column, columns {constant} are constant")
         nearest, self.u = self._neighbours(points)
         if not nearest.all():  # equal samples
-            self.points = np.unique(points, axis=0)
+            _, first = np.unique(points, axis=0, return_index=True)
             if self.duplicates == "raise":
-                equal = f"{len(points) - len(self.points)} duplicates among {len(points)}"
+                equal = f"{len(points) - len(first)} duplicates among {len(points)}"
                 raise ValueError(f'samples must be distinct, got {equal}; see duplicates="drop"')
-            _, self.u = self._neighbours(self.points)
+            self.__post_init__(points[np.sort(first)])
 
     def _neighbours(self, points: Array) -> tuple[Array, Array]:
         """Return distances to the nearest neighbours (n,), and u (n,)."""

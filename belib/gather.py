@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from belib import coverage, datasets, machine, paths, results
+from belib import coverage, datasets, machine, paths, results, training
 from belib.config import OfflineConfig
 from belib.datasets import Dataset
 from belib.results import tables
@@ -56,8 +56,8 @@ def load(source: str | Path) -> Tables:
     """Read the tables of a folder, or of all folders of a pattern (`results/study/*`) together.
 
     `volumetric` is over the largest of all folders; other measures of coverage compare datasets of
-    one folder. Raise ValueError for a damaged file,
-    where rows of one dataset or policy differ, and for folders of several scales or settings.
+    one folder. Raise ValueError for a damaged file, where rows of one dataset or policy differ, and
+    for folders of several scales or settings.
     """
     place = paths.resolve(source)
     folders = [Path(name) for name in sorted(glob.glob(str(place)))] or [place]
@@ -93,11 +93,11 @@ def gather(runs_dir: str | Path, to: str | Path) -> Path:
     Raise ValueError where runs cannot be compared, and for a folder with tables of another scale.
     """
     runs, to = paths.resolve(runs_dir), paths.make_folder(to)
-    domains = sorted(folder.name for folder in runs.glob("datasets/*/"))
-    data = [dataset for name in domains for dataset in datasets.find_datasets(runs, name)]
-    data = [dataset for dataset in data if dataset.config() and dataset.provenance() is None]
-    finished = [d for d in data if (datasets.read_card(d.folder) or {}).get("steps") == d.steps]
-    waiting = [f"{dataset.domain}/{dataset.name}" for dataset in data if dataset not in finished]
+    places = sorted(runs.glob("datasets/*/"))
+    data = [d for place in places for d in datasets.find_datasets(runs, place.name)]
+    data = [d for d in data if d.config() and d.provenance() is None]
+    whole = [d for d in data if (datasets.read_card(d.folder) or {}).get("steps") == d.steps]
+    finished = [d for d in whole if training.is_finished(d.config(), d.folder)]
     learnt, learning, unfinished = _learnt(runs)
     if not (finished and learning):
         raise ValueError(f"{runs} must hold a finished dataset and policy, got none")
@@ -109,6 +109,7 @@ def gather(runs_dir: str | Path, to: str | Path) -> Path:
     for name, values in (("scale", scales), ("num_steps of plain datasets", sizes)):
         if len(values) > 1:
             raise ValueError(f"{name} must be one in all runs and in {to}, got {sorted(values)}")
+    waiting = [f"{d.domain}/{d.name}" for d in data if d not in finished]
     stopped = {"datasets": waiting, "policies": unfinished}
     provenance = {"scale": scales.pop(), "learning": learning, "not finished": stopped}
     provenance |= {"processor": machine.processor(), "revision": paths.git_revision()}

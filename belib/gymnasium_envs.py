@@ -25,8 +25,11 @@ class Adapter:
     def __init__(self, domain: str, random: Any, environment_kwargs: Any):
         try:
             gym: Any = importlib.import_module("gymnasium")
-            ids = {PREFIX + name.replace("/", "-"): name for name in gym.registry}
-            made = gym.make(ids.get(domain, domain.removeprefix(PREFIX)), disable_env_checker=True)
+            module, _, hyphened = domain.removeprefix(PREFIX).rpartition(":")
+            if module:
+                importlib.import_module(module)
+            ids = {name.replace("/", "-"): name for name in gym.registry}
+            made = gym.make(ids.get(hyphened, hyphened), disable_env_checker=True)
         except Exception as error:  # of the import, of Gymnasium, of the environment
             advice = "; install belib's extra gymnasium" * isinstance(error, ImportError)
             raise ValueError(f"{domain} cannot be made, {error}{advice}") from error

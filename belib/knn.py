@@ -141,8 +141,10 @@ def _search_tensor(x: Tensor, k: int, exclude_self: bool) -> Tensor:
     if x.requires_grad:
         differentiable = _norms(points, index)
         distances = distances + (differentiable - differentiable.detach())
-    distances = pad(distances, (k - others, 0))  # the point itself comes first
-    return distances.to(x.dtype).reshape(*x.shape[:-1], k)
+    distances = pad(distances, (k - others, 0)).to(x.dtype)  # the point itself comes first
+    if not _captured(x) and not distances.isfinite().all():
+        raise ValueError(f"distances must fit {x.dtype}, got points up to {x.abs().max():.3g}")
+    return distances.reshape(*x.shape[:-1], k)
 
 
 def _on_gpu(x: Tensor) -> bool:
@@ -166,9 +168,8 @@ def _nearest(points: Tensor, k: int) -> tuple[Tensor, Tensor]:
     reach = (2 * squared - bound).sort(-1).values[..., k - 1 : k]
     all_others = index.shape[-1] == len(lower[0]) - 1
     sure = reach.isfinite() & ((reach <= bound[..., -1:]) | all_others)
-    # distances of the k nearest from differences; on a CPU only of candidates that are close
+    # distances of candidates from differences; on a CPU only of those that are close
     if _on_gpu(points):
-        index = index.gather(-1, squared.argsort(-1)[..., :k])
         distances = _norms(points, index)
     else:
         distances = squared.clamp_min(0).sqrt()

@@ -51,7 +51,7 @@ def integrate_density(
     mode = _mode(log_f, box)
     around_mode = partial(_integral, lambda z: log_f(mode + z), box - mode)
     mass, _ = around_mode(np.exp, 0.0)
-    if not abs(mass - 1) < 1e-3:
+    if not abs(mass - 1) < 100 * ACCURACY[d]:
         got = f"got {mass:.6g} over {bounds}: give its logarithm, and bounds near its peaks"
         raise ValueError(f"density must integrate to 1, {got}")
     value, error = around_mode(term, level)

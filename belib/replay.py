@@ -96,6 +96,7 @@ class Replay:
         # a start is valid once n_step rows follow it, until its row is overwritten
         length = self._length[source]
         new = written - length + np.arange(max(length, self.n_step), length + n) - self.n_step
+        new = new[new >= oldest]
         end = self._first[source] + self.count[source]
         starts[(end + np.arange(len(new))) % self.capacity] = new
         self.count[source] += len(new)

@@ -6,6 +6,7 @@ increasing, and k-NN estimates with it have a finite mean.
 """
 
 import math
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -36,7 +37,7 @@ def prelec_beta(alpha: float, n_outcomes: float) -> float:
     if n_outcomes < 2:
         raise ValueError(f"n_outcomes must be at least 2, got {n_outcomes}")
     beta = float(np.power(math.log(n_outcomes), 1.0 - alpha))
-    if not 0 < beta < math.inf:
+    if not sys.float_info.min <= beta < math.inf:
         raise ValueError(f"alpha must give beta within floats, got {alpha}: beta is {beta}")
     return beta
 

@@ -1,5 +1,6 @@
 """What a collection records of each kind of agent, and of simulations that break down."""
 
+from copy import deepcopy
 from dataclasses import replace
 from functools import partial
 
@@ -8,9 +9,9 @@ import pandas as pd
 import pytest
 import torch
 
-from belib import datasets, envs, results
+from belib import datasets, envs, paths, results
 from belib.config import OfflineConfig
-from belib.training import collection, pretrain
+from belib.training import collection, is_finished, pretrain
 from belib.training.collection import Collection
 
 
@@ -43,6 +44,35 @@ def test_what_is_finished_is_left_out_of_a_later_call(small_pretrain, tmp_path, 
     (folders[1] / "card.json").unlink()  # as if killed among the cards
     pretrain([first, second], runs_dir=tmp_path, progress=False)
     assert datasets.read_card(folders[1])["steps"] == 100
+
+
+def test_a_card_of_an_unfinished_collection_does_not_finish_it(small_pretrain, tmp_path):
+    config, longer = small_pretrain(num_steps=110), small_pretrain(num_steps=300)
+    (folder,) = pretrain(config, runs_dir=tmp_path, progress=False)
+    paths.write_text(folder / "config.yaml", longer.to_yaml())  # as if killed while it goes on
+    (folder / "metrics.csv").write_text("\n")
+    assert datasets.write_card(folder)["num_steps"] == 110
+    (folder / "card.json").unlink()
+    assert datasets.write_card(folder)["num_steps"] == 100
+    assert not is_finished(longer, folder)
+    assert datasets.validate(folder) == []
+
+
+def test_episodes_after_the_checkpoint_are_hidden(small_pretrain, tmp_path):
+    """As where another processor's rounding gives another length to episode 1."""
+    work = Collection([small_pretrain(num_steps=300)], [tmp_path / "walker" / "data"])
+    while work.step < 230:
+        work.advance()
+        if work.step == 150:
+            state = deepcopy(work.state())
+    file = datasets.load(work.folders[0]).files[1]
+    file.rename(file.with_name("episode_000001_90.npz"))
+    again = Collection(work.configs, work.folders)
+    again.restore(state)
+    while again.step < 230:
+        again.advance()
+    assert datasets.load(work.folders[0]).lengths == [100, 100]
+    assert [f.name for f in file.parent.glob(".*.npz")] == [".episode_000001_90.npz"]
 
 
 def check_continues(work):

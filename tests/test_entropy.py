@@ -114,6 +114,10 @@ def test_scaling_law():
 INFINITE = "is infinite, or cannot be resolved"
 
 
+def with_a_far_peak(x):
+    return np.logaddexp(np.log(0.9995) + stats.norm.logpdf(x), stats.norm(20, 0.1).logpdf(x) - 7.6)
+
+
 @pytest.mark.parametrize(
     ("log_density", "bounds", "options", "match"),
     [
@@ -122,6 +126,7 @@ INFINITE = "is infinite, or cannot be resolved"
         (stats.gamma(0.5).logpdf, HALF, {"alpha": 2.0, "extension": "odd"}, INFINITE),
         (stats.beta(0.5, 0.5).logpdf, [(0, 1)], {"alpha": 1.0}, r"infinite only at x = 0\)"),
         (stats.norm.logpdf, HALF, {"alpha": 1.0}, "must integrate to 1, got 0.5"),
+        (with_a_far_peak, LINE, {"alpha": 1.0}, "must integrate to 1, got 0.9995"),
         (stats.beta(2, 2).pdf, [(0, 1)], {"alpha": 1.0}, "give its logarithm"),
         (stats.norm.logpdf, LINE * 2, {"alpha": 1.0}, "cannot reshape"),
         (stats.norm.logpdf, [(0, 1)] * 3, {"alpha": 1.0}, "bounds must be 1 or 2 pairs low < high"),

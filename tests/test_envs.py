@@ -89,6 +89,8 @@ def test_seeds_are_whole_numbers_that_decide_the_initial_states():
 def test_tasks_of_a_domain_share_a_model_and_unknown_names_are_refused():
     assert envs.domain_tasks("walker") == ("walker_stand", "walker_walk", "walker_run")
     assert [envs.primal_task(d) for d in ("walker", "cheetah")] == ["walker_stand", "cheetah_run"]
+    assert envs.domain_tasks("reacher") == ("reacher_easy",)  # `hard` has another target
+    assert len(envs.domain_tasks("humanoid")) == 3  # one of four has other observations
     with pytest.raises(ValueError, match=r"no task 'walker_fly' \(nearest: 'walker_walk'\)"):
         Environment("walker_fly", 0)
     with pytest.raises(ValueError, match=r"no domain 'waker' \(nearest: 'walker'\)"):

@@ -11,6 +11,7 @@ from belib.estimators import (
     knn_log_density,
     renyi_entropy_knn,
     shannon_entropy_knn,
+    twiced,
 )
 from belib.weighting import LinearInLogOdds, Power, Prelec, TverskyKahneman, prelec_beta
 
@@ -49,17 +50,28 @@ def test_at_alpha_and_beta_one_the_iterated_correction_is_kozachenko_leonenko(k,
         np.testing.assert_allclose(estimate.local_values, kozachenko, rtol=0, atol=1e-12)
 
 
-def test_at_alpha_one_the_iterated_correction_is_nearly_the_unbiased_one():
-    """phi = beta Gamma(k) / Gamma(k + 1 - beta) v^(1 - beta) (log v - psi(k + 1 - beta))."""
-    x, k, beta = 8 * np.random.default_rng(2).uniform(size=20_000), 5, 0.8
-    log_v = shannon_entropy_knn(x, k=k).local_values + digamma(k)
-    factor = beta * math.exp(gammaln(k) - gammaln(k + 1 - beta))
-    unbiased = factor * np.exp((1 - beta) * log_v) * (log_v - digamma(k + 1 - beta))
-    iterated = behavioral_entropy_knn(x, alpha=1.0, beta=beta, k=k, extension="odd")
-    plug_in = behavioral_entropy_knn(x, alpha=1.0, beta=beta, k=k, extension="odd", correction=None)
-    error = abs(iterated.value - unbiased.mean())
-    assert error < 2e-4
-    assert error < abs(plug_in.value - unbiased.mean()) / 100
+@pytest.mark.parametrize("e", [0.8, 3.0])
+def test_powers_are_corrected_exactly(e):
+    """On U[0, 2], where f = 1/2; iterated corrections multiply the bias of the power 3."""
+    truth, samples = (
+        2 * 0.5**e * e * math.log(2),
+        np.random.default_rng(2).uniform(0, 2, (20, 2000)),
+    )
+    values = [generalized_behavioral_entropy_knn(x, weighting=Power(e)).value for x in samples]
+    assert np.mean(values) == pytest.approx(truth, abs=4 * np.std(values) / math.sqrt(20))
+    odd = {"alpha": 1, "beta": e, "extension": "odd"}
+    assert behavioral_entropy_knn(samples[0], **odd).value == values[0]
+    plug_in = behavioral_entropy_knn(samples[0], **odd, correction=None).value
+    assert abs(plug_in - truth) > abs(np.mean(values) - truth)
+    u = shannon_entropy_knn(samples[0]).local_values
+    iterated = twiced(lambda u: e * u * np.exp((1 - e) * u), u, 5).mean()
+    assert (abs(iterated - values[0]) < 1e-3) == (e < 1)
+
+
+def test_dropped_duplicates_leave_the_order():
+    x = NORMAL[:50]
+    kept = knn_log_density(np.concatenate([x, x[::2]]), duplicates="drop")
+    np.testing.assert_array_equal(kept, knn_log_density(x))
 
 
 NORMAL_3, BETA = stats.truncnorm(-3, 3), stats.beta(2, 2, scale=4)

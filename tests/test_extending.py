@@ -36,7 +36,8 @@ def rail(monkeypatch):
     monkeypatch.setattr(envs, "DOMAINS", envs.DOMAINS.new_child())
     envs.register("rail", {"left": partial(reach, -0.5), "right": partial(reach, 0.5)})
     yield "rail"
-    for remembered in (envs.domain_tasks, envs.domain_sizes, envs._model_and_reward):
+    caches = envs.domain_tasks, envs.domain_sizes, envs._model_and_reward, envs._targets
+    for remembered in (*caches, datasets.relabelling._task_rewards):
         remembered.cache_clear()
 
 
@@ -62,6 +63,7 @@ def test_a_domain_and_an_objective_are_collected_relabelled_and_learnt(
     assert [dataset.lengths, dataset.domain] == [[100] * 4, rail]
     again = np.concatenate(datasets.relabel(dataset, "rail_right"))
     assert (again == np.concatenate(datasets.task_rewards(dataset, ["rail_right"]))[:, 0]).all()
+    assert not (dataset.folder / "relabelled").exists()  # its rewards may change
     pairs = [("power-3-s0", "rail_left"), ("behavioral-0.5-s0", "rail_right")]
     configs = [small_offline(domain=rail, dataset=name, task=task) for name, task in pairs]
     groups = [[config] for config in configs]
@@ -72,6 +74,17 @@ def test_a_domain_and_an_objective_are_collected_relabelled_and_learnt(
     assert len(training.evaluate_baselines(alone, runs_dir=tmp_path)) == 4
     assert envs.observation_names(rail)[2:4] == ["position 2", "velocity 0"]
     assert envs.domain_sizes(rail) == {"observation": 5, "action": 1, "physics": 4}
+
+
+def test_a_reward_that_remembers_is_recorded_as_it_was_paid(
+    rail, small_pretrain, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(Reach, "get_reward", lambda self, _: float(self.random.uniform()))
+    config = small_pretrain(domain=rail, objective="random", num_steps=200)
+    (folder,) = training.pretrain(config, runs_dir=tmp_path, progress=False)
+    stored = np.concatenate([e["reward"][:, 0] for e in datasets.load(folder).episodes()])
+    (recorded,) = np.concatenate(datasets.task_rewards(datasets.load(folder), ["rail_left"])).T
+    np.testing.assert_array_equal(recorded.astype(np.float32), stored)
 
 
 def test_names_that_cannot_be_registered():

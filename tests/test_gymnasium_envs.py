@@ -51,6 +51,7 @@ def tiny(monkeypatch):
 def test_actions_terminations_and_truncations_by_hand(tiny, monkeypatch):
     env = Environment(f"{tiny}_reward", 3)
     assert (env.obs_dim, env.action_dim, env.physics_dim) == (5, 2, 0)
+    assert envs.domain_tasks("gymnasium-test_extending:mine-Tiny-v0")  # imports a module first
     assert envs.observation_names(tiny)[:2] == ["observations 0", "observations 1"]
     step = env.reset()
     assert (step.obs.dtype, step.reward, step.discount, step.last) == (np.float32, 0, 1, False)

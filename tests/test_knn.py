@@ -61,6 +61,8 @@ def samples(kind, d, n):
         return random.integers(0, 3, size=(n, d)).astype(float)
     if kind == "tight clusters":  # float32 products see each cluster as one point
         return np.repeat(x[:6], n // 6, axis=0) + 1e-7 * x
+    if kind == "one tight cluster":  # of 8 points, whose order is lost in a product
+        return np.append(x, x[-1:] + 1e-5 * x[:7], axis=0)
     if kind == "two scales":
         return 0.1 * x + 1000 * (np.arange(n) % 2)[:, None]
     if kind == "duplicates and one far":
@@ -68,7 +70,8 @@ def samples(kind, d, n):
     return {"normal": x, "huge": 1e60 * x, "far from the origin": 1e6 + 1e-3 * x}[kind]
 
 
-KINDS = ("normal", "lattice", "tight clusters", "two scales", "duplicates and one far", "huge")
+KINDS = ("normal", "lattice", "tight clusters", "one tight cluster", "two scales", "huge")
+KINDS += ("duplicates and one far",)
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "far from the origin"])
@@ -115,6 +118,11 @@ FEW = torch.zeros(12, 2)
         (torch.zeros(2, 2, 3, 4), {}, "x must"),
         (torch.zeros(5, 2, dtype=torch.int64), {}, "x must"),
         (torch.full((12, 2), torch.nan), {}, "points must be finite"),
+        (
+            6e4 * torch.eye(12).half(),
+            {},
+            "must fit torch.float16, got points up to 6e",
+        ),
         (FEW, {"k": 12}, "k must be between 1 and 11, got 12"),
         (FEW.numpy(), {"k": 12}, "k must be between 1 and 11, got 12"),
         (FEW, {"metric": "chebyshev"}, "metric must be euclidean"),

@@ -62,7 +62,7 @@ def test_a_full_memory_keeps_the_latest_rows_and_no_transition_crosses_an_episod
     assert memory.count[0] == 20 * 47
 
 
-@pytest.mark.parametrize("length", [6, 40])
+@pytest.mark.parametrize("length", [6, 32, 40])
 def test_row_by_row_equals_whole_episodes(length):
     episodes = [counting(first, length) for first in (0, 100, 200, 300)]
     whole, by_row = replay(*episodes, n_step=2, capacity=17), replay(n_step=2, capacity=17)

@@ -115,6 +115,8 @@ def test_the_primary_outcome_by_hand():
         values = group.set_index("dataset")["value"]
         z.append((values - arms[0].mean()) / np.sqrt((arms[0].var() + arms[1].var()) / 2))
     pd.testing.assert_series_equal(outcome, sum(z) / 2, check_like=True, check_names=False)
+    lacking = units.drop(units.query("objective == 'behavioral'").index[0])
+    assert study.outcome(lacking)["dataset"].nunique() == len(outcome) - 1, "on fewer tasks"
     alone = units[units["objective"] != "random"]
     assert study.outcome(alone).empty, "there is no scale without random actions"
 

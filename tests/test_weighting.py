@@ -70,6 +70,7 @@ def test_entropy_term_of_a_plain_function_is_that_of_its_weighting():
     [
         (lambda: prelec_beta(math.nan, 512), "alpha must be positive"),
         (lambda: prelec_beta(2000.0, 512), "alpha must give beta within floats, got 2000"),
+        (lambda: prelec_beta(390.0, 512), "within floats, got 390"),  # which is subnormal
         (lambda: prelec_beta(0.5, 1), "n_outcomes must be at least 2, got 1"),
         (lambda: Prelec(0.5)([0.2, -0.1]), r"p must be at least 0 everywhere, got -0\.1"),
         (lambda: Prelec(0.5)(math.nan), "p must be at least 0 everywhere, got nan"),

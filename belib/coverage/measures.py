@@ -99,7 +99,7 @@ def _joint_states(features: Array, states: States, seed: int) -> tuple[NDArray, 
     points = points[:, np.ptp(points, axis=0) > 0]  # a constant feature has no density
     log_f = estimators.knn_log_density(points, k=_K, duplicates="drop")
     # a dataset's density is at most the joint one times the number of datasets
-    return joint, float(r), math.exp(-np.quantile(log_f, 0.99)) / len(counts)
+    return joint, float(r), math.exp(min(-np.quantile(log_f, 0.99), 700)) / len(counts)  # or inf
 
 
 def _entropies(points: Array, alpha: float, q: float, volume: float) -> dict[str, float]:

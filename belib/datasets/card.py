@@ -18,15 +18,19 @@ from belib.datasets.relabelling import read_rewards, task_rewards
 CARD = "card.json"
 
 
-def write_card(folder: Path, *, precision: str | None = None) -> dict[str, Any]:
+def write_card(
+    folder: Path, *, precision: str | None = None, num_steps: int | None = None
+) -> dict[str, Any]:
     """Compute a dataset's card from its files and configuration, write it and return it.
 
-    `precision` is that of the agent's matrix products, by default the existing card's.
+    `precision` is that of the agent's matrix products, `num_steps` the steps of the collection with
+    its unfinished episode; by default those of the existing card, or all steps on disk.
     """
     packages = ["belib", "dm_control", "mujoco", "numpy", "torch"]
-    card = _facts(load(folder))
+    card, before = _facts(load(folder)), read_card(folder) or {}
+    card.setdefault("num_steps", num_steps or before.get("num_steps", card["steps"]))
     packages += ["gymnasium"] * card["domain"].startswith("gymnasium-")
-    card["precision"] = precision or (read_card(folder) or {}).get("precision")
+    card["precision"] = precision or before.get("precision")
     card["versions"] = {"python": platform.python_version(), **{p: version(p) for p in packages}}
     card["git_revision"] = paths.git_revision()
     paths.write_text(folder / CARD, json.dumps(card, indent=2) + "\n")
@@ -78,7 +82,7 @@ def _facts(dataset: Dataset) -> dict[str, Any]:
     config, made, first = dataset.config(), dataset.provenance(), next(dataset.episodes())
     facts: dict[str, Any] = identity(dataset)
     facts |= rewards.facts(config, first["observation"].shape[1]) if config else {}
-    facts["num_steps"] = config.num_steps if config and not made else dataset.steps
+    facts |= {"num_steps": dataset.steps} if made or not config else {}
     facts |= {"mean_reward": {}, "returns": {}, "physics_errors": None}
     if "physics" in first or (dataset.folder / "rewards").exists():
         tasks = envs.domain_tasks(dataset.domain)
@@ -88,7 +92,7 @@ def _facts(dataset: Dataset) -> dict[str, Any]:
         facts["mean_reward"] = dict(zip(tasks, means.tolist(), strict=True))
         for task, r in zip(tasks, returns.T, strict=True):
             facts["returns"][task] = {"mean": r.mean(), "min": r.min(), "max": r.max()}
-    if (metrics := dataset.folder / "metrics.csv").exists():
+    if (metrics := dataset.folder / "metrics.csv").exists() and metrics.read_text().strip():
         facts["physics_errors"] = int(pd.read_csv(metrics).get("physics_errors", np.zeros(1)).sum())
     return facts
 

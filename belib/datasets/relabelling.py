@@ -41,8 +41,9 @@ def relabel(dataset: Dataset, task: str) -> list[np.ndarray]:
     """Return rewards (rows,) float64 of a task for each episode, computed from physics states.
 
     For Walker, Quadruped and Gymnasium they equal the recorded rewards to the bit. Row 0 is 0. One
-    pass, about 30 s per million rows (Gymnasium simulates again), computes and caches all tasks of
-    the domain. The cache is valid while the file and the versions of dm_control and MuJoCo last.
+    pass, about 30 s per million rows (Gymnasium simulates again), computes all tasks of the domain.
+    Those of dm_control's suite are cached while the file and dm_control's and MuJoCo's versions
+    last; others', whose code may change, are not.
 
     Raise DatasetError without physics states, for a task of another model, or if the stored reward
     is not reproduced, as for reacher, whose target is not part of the state.
@@ -61,13 +62,14 @@ def _relabelled(dataset: Dataset, tasks: Sequence[str]) -> Iterator[dict[str, np
     sources = (dataset.provenance() or {}).get("sources")
     ours = dataset.config() or (sources and all(source.get("objective") for source in sources))
     versions = f" dm_control {version('dm_control')} mujoco {version('mujoco')}"
+    fixed = domain not in envs.DOMAINS.maps[0]  # neither registered nor Gymnasium's
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(OSError):  # a read-only folder gets no cache
-            stack.enter_context(runs.locked([cache], wait=True))
+            stack.enter_context(runs.locked([cache] if fixed else [], wait=True))
         for file in dataset.files:
             rewards, key = {}, hashlib.sha256(file.read_bytes()).hexdigest() + versions
             with contextlib.suppress(DatasetError):  # a missing or damaged file is written again
-                rewards = read_arrays(cache / file.name)
+                rewards = read_arrays(cache / file.name) if fixed else {}
             if str(rewards.pop("key", "")) != key or tuple(rewards) != valid:
                 episode = read_episode(file, dict(envs.domain_sizes(domain)))
                 if "physics" not in episode:
@@ -77,9 +79,10 @@ def _relabelled(dataset: Dataset, tasks: Sequence[str]) -> Iterator[dict[str, np
                 worst = np.abs(rewards[primal] - episode["reward"][:, 0]).max()
                 if ours and worst > 1e-6:
                     raise DatasetError(f"{file}: states' and stored reward differ by {worst:.1e}")
-                with contextlib.suppress(OSError):
+                if fixed:
                     write = functools.partial(np.savez_compressed, key=np.array(key), **rewards)
-                    paths.write_atomic(cache / file.name, write)
+                    with contextlib.suppress(OSError):
+                        paths.write_atomic(cache / file.name, write)
             yield rewards
 
 

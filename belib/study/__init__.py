@@ -91,17 +91,18 @@ def outcome(units: pd.DataFrame) -> pd.DataFrame:
 
     It is the mean over tasks of (value - mean of random actions) / s. s is the root of the mean of
     two variances between datasets, of random actions and of SE. A domain without two datasets of
-    both has no rows.
+    both has no rows, and neither has a dataset that lacks a task which others have.
     """
     learnt = units.dropna(subset="floor")
     groups = [learnt[learnt.eval(SIDES[name])] for name in ("random actions", "SE")]
     arms = [group.groupby(["measure", "task"])["value"] for group in groups]
     scale = pd.DataFrame({"centre": arms[0].mean(), "s": ((arms[0].var() + arms[1].var()) / 2)})
-    learnt = learnt.join(scale, ["measure", "task"])
-    z = (learnt["value"] - learnt["centre"]) / np.sqrt(learnt["s"])
-    learnt = learnt.assign(value=z, task="all tasks", floor=np.nan).dropna(subset="value")
+    learnt = learnt.join(scale, ["measure", "task"]).eval("value = (value - centre) / s ** 0.5")
+    learnt = learnt.assign(task="all tasks", floor=np.nan).dropna(subset="value")
     keys = [*units.columns.drop("value")]
-    return learnt.groupby(keys, dropna=False)["value"].mean().reset_index()
+    rows = learnt.groupby(keys, dropna=False)["value"].agg(value="mean", tasks="size").reset_index()
+    most = rows.groupby(["measure", "domain"])["tasks"].transform("max")
+    return rows[rows.pop("tasks") == most]
 
 
 def compared(

@@ -1,7 +1,6 @@
 """Lockstep collection: environments, agent, replay memory, and the episodes written to disk."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from tqdm.auto import tqdm
 from belib import datasets, paths, results, runs
 from belib.agents import SMM, agent_of
 from belib.config import OfflineConfig, PretrainConfig
+from belib.datasets.files import parse_name
 from belib.engine import Engine
 from belib.envs import Environment, PhysicsError, TaskRewards, TimeStep, primal_task
 from belib.replay import Replay
@@ -62,6 +62,7 @@ class Collection(runs.Work):
             self.learner = agent(*sizes, configs)
             self.engine = Engine(self.learner, self.replay)
         self.task_rewards = TaskRewards(config.domain)
+        self.primal = self.task_rewards.tasks.index(task)
         self.paid_tasks = [config.task or task for config in configs]
         # rows of the present episodes: obs, action, reward, discount, physics, all rewards
         self.rows: list[list[tuple[np.ndarray, ...]]] = [[] for _ in configs]
@@ -97,7 +98,9 @@ class Collection(runs.Work):
         """Step one environment. A physics error ends the episode before this step."""
         try:
             step = self.envs[member].step(action)
-            self._record(member, action, step, self.task_rewards(self.envs[member].physics))
+            rewards = self.task_rewards(self.envs[member].physics)
+            rewards[self.primal] = step.reward  # equal, but for tasks with a state of their own
+            self._record(member, action, step, rewards)
             ended = step.last
         except PhysicsError as error:
             name = self.folders[member].name
@@ -137,7 +140,8 @@ class Collection(runs.Work):
         """Write the finished episode to disk; append its returns and metrics to the history."""
         episode, rewards = self._present_episode(member)
         number = len(self.history[member])
-        datasets.write_episode(self.folders[member], number, episode, rewards)
+        file = datasets.write_episode(self.folders[member], number, episode, rewards)
+        file.with_name(f".{file.name}").unlink(missing_ok=True)  # it made this one before a kill
         if self.engine and self.config.convention == "urlb":
             self._replay(member, episode, rewards[self.paid_tasks[member]])
         returns = {f"return_{task}": float(values.sum()) for task, values in rewards.items()}
@@ -179,7 +183,8 @@ class Collection(runs.Work):
                 paths.write_text(folder / results.ONLINE, pd.DataFrame([row]).to_csv(index=False))
         for folder, rows in reversed(list(zip(self.folders, self.history, strict=True))):
             if rows:
-                datasets.write_card(folder, precision=self.learner and self.learner.precision)
+                options = {"precision": self.learner and self.learner.precision}
+                datasets.write_card(folder, num_steps=self.config.num_steps, **options)
             else:
                 print(f"{folder.name}: no full episode yet, a larger num_steps continues this one")
 
@@ -190,15 +195,20 @@ class Collection(runs.Work):
         return {**super().state(), "envs": [env.state() for env in self.envs], "rows": rows}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from `state()`; an agent's replay memory holds the episodes on disk again."""
+        """Continue from `state()`; an agent's replay memory holds the episodes on disk again.
+
+        Later episodes are hidden: where numbers round differently they are not those made now.
+        """
         super().restore(state)
         for member, env in enumerate(self.envs):
+            for file in self.folders[member].glob("buffer/[!.]*.npz"):
+                if parse_name(file)[0] >= len(self.history[member]):
+                    file.replace(file.with_name(f".{file.name}"))
             env.restore(state["envs"][member])
             self.rows[member] = list(zip(*(x.numpy() for x in state["rows"][member]), strict=True))
             task = self.paid_tasks[member]
-            if self.engine and (count := len(self.history[member])):
+            if self.engine and self.history[member]:
                 dataset = datasets.load(self.folders[member])
-                dataset = replace(dataset, files=dataset.files[:count])
                 paid = datasets.task_rewards(dataset, [task])
                 for episode, reward in zip(dataset.episodes(), paid, strict=True):
                     self._replay(member, episode, reward)

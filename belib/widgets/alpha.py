@@ -188,12 +188,11 @@ class EntropyGame(LiveFigure):
         self._title = top.set_title("α", loc="left", fontsize=20)
         names = ("behavioral", f"Rényi, q = {Q:g}", "Shannon")
         self._entropies = bottom.barh(names, [0, 0, 0], color=(blue, red, "black"))
-        self._nats = [bottom.text(0, place, "", va="center") for place in range(3)]
+        self._nats = [bottom.text(0, y, "", va="center", backgroundcolor="w") for y in range(3)]
         end = bottom.axvline(log_m, color=ACCENT, linewidth=4)
         bottom.set(xlim=(0, 1.5 * log_m), xlabel="entropy (nats); the line is at log M")
         bottom.grid(False)
-        bars = [*self._p, *self._w, *self._entropies]
-        self.keep(figure, [*bars, end, self._title, *self._nats])
+        self.keep(figure, [*self._p, *self._w, *self._entropies, end, self._title, *self._nats])
 
     @property
     def pmf(self) -> NDArray[np.float64]:

@@ -97,7 +97,7 @@ def gather(runs_dir: str | Path, to: str | Path) -> Path:
     data = [d for place in places for d in datasets.find_datasets(runs, place.name)]
     data = [d for d in data if d.config() and d.provenance() is None]
     whole = [d for d in data if (datasets.read_card(d.folder) or {}).get("steps") == d.steps]
-    finished = [d for d in whole if training.is_finished(d.config(), d.folder)]
+    finished = [d for d in whole if (c := d.config()) and training.is_finished(c, d.folder)]
     learnt, learning, unfinished = _learnt(runs)
     if not (finished and learning):
         raise ValueError(f"{runs} must hold a finished dataset and policy, got none")

@@ -88,18 +88,18 @@ class RewardExplorer(LiveFigure):
         (weighting, density), (reward, points) = figure.subplots(2, 2)
         self._title = figure.suptitle("α, β", x=0.01, ha="left", fontsize=20)
         weighting.plot(_P, _P, label="p itself (α = 1)", **SHANNON)
-        (self._w,) = weighting.plot([], [], label="w(p)", **_BLUE)
+        (self._w,) = weighting.plot([], [], label="w(p), darker: larger α", **_BLUE)
         (self._fixed,) = weighting.plot([], [], "o", color=ACCENT, markersize=11, label="w(p) = p")
         weighting.set(xscale="log", yscale="log", xlim=(1e-6, 1), ylim=(1e-6, 1))
         weighting.set(xlabel="probability p", ylabel="perceived w(p)", title="Probabilities")
 
         density.plot(_X, stats.norm.pdf(_X), label="itself (α = 1)", **SHANNON)
-        (self._perceived,) = density.plot([], [], label="perceived", **_BLUE)
+        (self._perceived,) = density.plot([], [], label="perceived, darker: larger α", **_BLUE)
         density.set(xlabel="x", ylim=(0, 1.3), ylabel="density", title="A normal density")
 
         reward.plot(_R, shannon_reward(_R), label="SE", **SHANNON)
         self._beyond = reward.axvspan(1, 2, color="black", alpha=0.1, label="past the peak")
-        (self._reward,) = reward.plot([], [], label="BE", **_BLUE)
+        (self._reward,) = reward.plot([], [], label="BE, darker: larger α", **_BLUE)
         (self._peak,) = reward.plot([], [], "v", color=ACCENT, markersize=13, label="peak")
         self._reach = reward.axvspan(1, 2, ymax=0.05, color="0.6", label="90 % of the states")
         reward.set(xscale="log", yscale="log", xlim=(1e-2, 1e3), ylim=(1e-4, 1e7))
@@ -180,15 +180,15 @@ class EntropyGame(LiveFigure):
         top, bottom = figure.subplots(2, 1, height_ratios=(3, 2))
         outcome, log_m = 1 + np.arange(n_outcomes), math.log(n_outcomes)
         blue, red = objective_color("behavioral", 2.0), objective_color("renyi", Q)
-        self._p = top.bar(outcome - 0.2, 0 * outcome, 0.38, color="0.6", label="p")
-        self._w = top.bar(outcome + 0.2, 0 * outcome, 0.38, color=blue, label="w(p)")
+        self._p = top.bar(outcome - 0.2, 0, 0.38, color="0.6", label="p")
+        self._w = top.bar(outcome + 0.2, 0, 0.38, color=blue, label="w(p), darker: larger α")
         top.axhline(1 / n_outcomes, color="black", linestyle=":", label="uniform")
         top.set(xticks=outcome, xlabel="outcome", ylim=(0, 1), ylabel="probability")
         top.legend(frameon=False, loc="upper right", ncols=3)
         self._title = top.set_title("α", loc="left", fontsize=20)
         names = ("behavioral", f"Rényi, q = {Q:g}", "Shannon")
         self._entropies = bottom.barh(names, [0, 0, 0], color=(blue, red, "black"))
-        self._nats = [bottom.text(0, y, "", va="center", backgroundcolor="w") for y in range(3)]
+        self._nats = [bottom.text(1.2 * log_m, y, "", va="center") for y in range(3)]
         end = bottom.axvline(log_m, color=ACCENT, linewidth=4)
         bottom.set(xlim=(0, 1.5 * log_m), xlabel="entropy (nats); the line is at log M")
         bottom.grid(False)
@@ -214,7 +214,7 @@ class EntropyGame(LiveFigure):
             bar.set_height(height)
         for bar, text, nats in zip(self._entropies, self._nats, values, strict=True):
             bar.set_width(nats)
-            text.set(x=nats, text=f" {nats:.3f}")
+            text.set_text(f"{nats:.3f}")
         for bar in (*self._w, self._entropies[0]):
             bar.set_color(blue)
         more = values[0] > log_m + 1e-6

@@ -74,7 +74,7 @@ def behavioral_reward(distance: Distance, *, alpha: float, beta: float, c: float
 
 
 def peak_distance(*, alpha: float, beta: float) -> float:
-    """Return the R at which `behavioral_reward` (c = 1) is largest; inf for alpha <= 1.
+    """Return the R at which `behavioral_reward` (c = 1) is largest; inf if it rises for ever.
 
     The derivative of the log reward is 0 there: L (1 + R) / R = alpha (beta L^alpha - 1).
 
@@ -82,7 +82,7 @@ def peak_distance(*, alpha: float, beta: float) -> float:
     92.4
     """
     check_positive(alpha=alpha, beta=beta)
-    if alpha <= 1:
+    if alpha < 1 or (alpha == 1 and beta <= 1):
         return math.inf
 
     def slope(log_l: float) -> float:

@@ -15,6 +15,7 @@ from importlib.metadata import version
 import numpy as np
 import pandas as pd
 from measuring import RESULTS
+from threadpoolctl import threadpool_limits
 
 from belib.coverage import States, embed, smallest_ball
 from belib.machine import processor
@@ -76,7 +77,8 @@ if __name__ == "__main__":
     given = parser.parse_args()
     for case in CASES:
         if case[0] in (given.methods or PACKAGES) and case[3] <= given.largest:
-            with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+            context = multiprocessing.get_context("spawn")
+            with ProcessPoolExecutor(1, context, threadpool_limits, (1,)) as pool:
                 table = pd.DataFrame([pool.submit(measure, *case).result()]).round(3)
             print(table.to_string(header=False), flush=True)
             if FILE.exists():

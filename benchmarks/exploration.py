@@ -64,7 +64,7 @@ def policies(runs_dir: Path) -> pd.DataFrame:
     table = table[table.groupby(POLICY)["step"].transform("max") == table["step"].max()]
     for key, group in table.sort_values("step").groupby(POLICY):
         late = group.loc[results.is_late(group), "return"]
-        row = {"late": late.mean(), "late_sd": late.std(), "evaluations": len(late)}
+        row = {"late": late.mean(skipna=False), "late_sd": late.std(), "evaluations": len(late)}
         row |= {"final": group["return"].iloc[-1], "step": group["step"].max()}
         status = "diverged" if "diverged" in set(group["status"]) else "ok"
         rows.append(dict(zip(POLICY, key, strict=True)) | row | {"status": status})

@@ -101,6 +101,10 @@ def test_rewards_increase_up_to_a_peak_if_alpha_is_above_one(alpha, n_outcomes, 
     assert (np.diff(reward[at:]) <= 0).all()  # it vanishes for alpha = 5, beta = 1
 
 
+def test_at_alpha_one_there_is_a_peak_if_beta_is_above_one():
+    assert peak_distance(alpha=1.0, beta=2.0) == pytest.approx(3.24429, rel=1e-5)
+
+
 @pytest.mark.parametrize("q", [0.2, 0.5, 0.9, 1.1, 3.0])
 def test_renyis_reward_grows_and_its_published_form_falls_above_one(q):
     distance = np.logspace(-3, 3, 100)

@@ -97,11 +97,10 @@ def run(table: pd.DataFrame, runs_dir: Path, given: argparse.Namespace, options:
 def work(job: Job, runs_dir: Path, given: argparse.Namespace) -> None:
     """Finish a job, after waiting for any process of a killed engine that still works on it."""
     options = {"runs_dir": runs_dir, "checkpoint_minutes": given.checkpoint_minutes}
+    stages = {"collect": training.pretrain, "offline": training.train_offline}
     with runs.locked([runs_dir / "workflow" / "jobs" / job.name], wait=True):
-        if job.stage == "collect":
-            training.pretrain(job.configs, **options)
-        elif job.stage == "offline":
-            training.train_offline(job.configs, **options)
+        if job.stage in stages:
+            stages[job.stage](job.configs, **options)
         elif job.stage == "baselines":
             training.evaluate_baselines(job.configs, runs_dir=runs_dir)
         elif job.stage == "coverage":
@@ -109,8 +108,10 @@ def work(job: Job, runs_dir: Path, given: argparse.Namespace) -> None:
             values |= {"domain": job.name.split("/")[1], "runs_dir": str(runs_dir)}
             execute("06_coverage_plots", values, runs_dir / f"logs/{job.name}.ipynb")
         else:
-            source = str(gather(runs_dir, runs_dir / "report" / given.scale))
-            execute("07_report", dict(source=source, variant=""), runs_dir / "logs/report.ipynb")
+            variant = "observation" if given.scale in ("gate", "study") else ""  # see docs/study.md
+            source = gather(runs_dir, runs_dir / "report" / given.scale)
+            values = {"source": str(source), "variant": variant}
+            execute("07_report", values, runs_dir / "logs/report.ipynb")
 
 
 def execute(name: str, values: dict[str, object], to: Path) -> None:

@@ -175,7 +175,10 @@ class PretrainConfig(LearnerConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class OfflineConfig(LearnerConfig):
-    """One policy, learnt from one dataset for one task (paper, table 3; the rest from ExORL)."""
+    """One policy, learnt from one dataset for one task (paper, table 3; the rest from ExORL).
+
+    Table 3's "agent update frequency 2" has no counterpart in ExORL's learners or here.
+    """
 
     STAGE: ClassVar[str] = "05_offline_rl"
     MEMBER_FIELDS: ClassVar = ("task", "seed")

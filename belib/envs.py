@@ -96,7 +96,7 @@ def primal_task(domain: str) -> str:
 
 @functools.cache
 def domain_tasks(domain: str) -> tuple[str, ...]:
-    """Return the tasks whose model is the primal task's, so that they can exchange states.
+    """Return the tasks whose model and observations are the primal task's: they share states.
 
     Quadruped's `escape` and `fetch` have a terrain and a ball that its `walk` and `run` lack;
     reacher's `hard` has a smaller target than its `easy`.
@@ -260,8 +260,10 @@ def _targets(task: str) -> tuple:
     _model_and_reward(task).reset()  # some rewards (dog's) need it, too
     model = _model_and_reward(task).physics.model.ptr
     solid = model.geom_type != mujoco.mjtGeom.mjGEOM_PLANE  # floors may differ in size
-    arrays = model.geom_size[solid], model.geom_pos[solid], model.site_size, model.site_pos
-    return tuple(array.tobytes() for array in (*arrays, model.dof_damping, model.wrap_prm))
+    names = "geom_size", "geom_pos", "geom_quat", "site_size", "site_pos", "site_quat"
+    names += "body_pos", "body_quat", "dof_damping", "wrap_prm"
+    arrays = ((name, getattr(model, name)) for name in names)
+    return tuple(x[solid if name[:4] == "geom" else ...].tobytes() for name, x in arrays)
 
 
 def model(domain: str) -> mujoco.MjModel:

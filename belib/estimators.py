@@ -69,8 +69,9 @@ def generalized_behavioral_entropy_knn(
 
     Args:
         samples: (n, d), or (n,) for d = 1.
-        weighting: a `belib.weighting.Weighting`, or any function of f. One that grows faster than
-            f^2 needs `correction=None`, which would multiply its bias, or to be a `Power`.
+        weighting: a `belib.weighting.Weighting`, or any function of f. The iterated correction
+            multiplies the bias of one that grows about as f^2 or faster (Prelec's odd extension,
+            too, for alpha near 1 and beta above 2): give `correction=None`, or a `Power`.
         correction, options: of `KNNSample`.
 
     Raise ValueError for samples that are not finite, too few, of a wrong shape, equal, or constant

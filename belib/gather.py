@@ -74,8 +74,7 @@ def load(source: str | Path) -> Tables:
     made = [paths.read_json(folder / "provenance.json", keys) for folder in folders]
     if any(one[key] != made[0][key] for one in made for key in keys[:2]):
         raise ValueError(f"folders of {source} must share scale and settings of learners")
-    kinds = made[0]["not finished"]
-    both = {kind: [n for one in made for n in one["not finished"][kind]] for kind in kinds}
+    both = {k: [n for one in made for n in one["not finished"][k]] for k in made[0]["not finished"]}
     processors = ", ".join(dict.fromkeys(one["processor"] for one in made))
     return Tables(
         results.evaluations(results.read(*(folder / "offline.csv" for folder in folders))),

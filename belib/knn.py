@@ -143,7 +143,8 @@ def _search_tensor(x: Tensor, k: int, exclude_self: bool) -> Tensor:
         distances = distances + (differentiable - differentiable.detach())
     distances = pad(distances, (k - others, 0)).to(x.dtype)  # the point itself comes first
     if not _captured(x) and not distances.isfinite().all():
-        raise ValueError(f"distances must fit {x.dtype}, got points up to {x.abs().max():.3g}")
+        apart = "distances and, for gradients, their squares"
+        raise ValueError(f"{apart} must fit {x.dtype}, got points up to {x.abs().max():.3g}")
     return distances.reshape(*x.shape[:-1], k)
 
 

@@ -72,7 +72,7 @@ def test_episodes_after_the_checkpoint_are_hidden(small_pretrain, tmp_path):
     while again.step < 230:
         again.advance()
     assert datasets.load(work.folders[0]).lengths == [100, 100]
-    assert [f.name for f in file.parent.glob(".*.npz")] == [".episode_000001_90.npz"]
+    assert [f.name for f in file.parent.glob(".*")] == [".episode_000001_90.npz.old"]
 
 
 def check_continues(work):
@@ -117,16 +117,25 @@ def break_down(monkeypatch, at):
 
 
 def test_a_breakdown_ends_its_episode_alone(small_pretrain, tmp_path, monkeypatch, capsys):
-    break_down(monkeypatch, at=(31, 32, 150))
+    break_down(monkeypatch, at=(31, 32, 150, 290, 291))
     config = small_pretrain(objective="random", num_steps=300)
     (folder,) = pretrain(config, runs_dir=tmp_path, progress=False)
-    assert capsys.readouterr().out.count("mjWARN_BADQACC") == 3
+    assert capsys.readouterr().out.count("mjWARN_BADQACC") == 5
     lengths = [len(episode["action"]) - 1 for episode in datasets.load(folder).episodes()]
-    assert lengths == [30, 100, 17, 100]  # 32 failed at once: no episode
+    assert lengths == [30, 100, 17, 100, 39]  # 32 and 291 failed at once: no episode
     card = datasets.read_card(folder)
-    assert (card["physics_errors"], card["steps"]) == (3, sum(lengths))
+    assert (card["physics_errors"], card["steps"]) == (5, sum(lengths))
     last = next(datasets.load(folder).episodes())["discount"][-1]
     assert last == 1.0, "a breakdown is no terminal state"
+
+
+def test_an_agent_that_diverged_stops(small_pretrain, tmp_path):
+    work = Collection([small_pretrain(random_steps=10)], [tmp_path / "walker" / "data"])
+    work.learner.actor.head[-1].bias.data.fill_(torch.nan)
+    while work.step < 10:
+        work.advance()
+    with pytest.raises(ValueError, match="actions must be finite, got NaN of data, step 10"):
+        work.advance()
 
 
 @pytest.mark.parametrize("convention", ["urlb", "corrected"])

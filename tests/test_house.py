@@ -38,7 +38,7 @@ SEEN |= {"arrays"}
 WINGS = {"the method": set(FLOOR) - RUN - SEEN, "a run": RUN, "what is seen": SEEN}
 # Lines of *.py with docstrings and blanks: what is added is won elsewhere.
 BUDGETS = {"the method": 2_720, "a run": 2_880, "what is seen": 2_400}
-BUDGETS |= {"workflow": 330, "benchmarks": 900, "tests": 6_980}
+BUDGETS |= {"workflow": 330, "benchmarks": 900, "tests": 6_990}
 
 
 def room(path):

@@ -1,8 +1,8 @@
 """Check and convert datasets from a shell: `python -m belib.datasets validate runs/datasets/*/*`.
 
 validate lists every fault. card computes the card, writes it to card.json and prints it. relabel
-computes the rewards of all tasks from physics states and caches them. export writes a Minari
-dataset and needs the extra belib[minari].
+computes the rewards of all tasks from physics states, and caches dm_control's. export writes a
+Minari dataset and needs the extra belib[minari].
 
 Exit status: 0 no faults, 1 faults or an error, 2 wrong usage.
 """
@@ -29,7 +29,7 @@ def run(command: str, path: Path) -> str:
         made = datasets.export_minari(dataset)
         return f"{path}: {made.total_steps} transitions in {made.spec.dataset_id}"
     rewards = datasets.relabel(dataset, primal_task(dataset.domain))
-    return f"{path}: the rewards of all tasks of {len(rewards)} episodes are cached"
+    return f"{path}: the rewards of all tasks of {len(rewards)} episodes are computed"
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -27,8 +27,8 @@ def write_card(
     its unfinished episode; by default those of the existing card, or all steps on disk.
     """
     packages = ["belib", "dm_control", "mujoco", "numpy", "torch"]
-    card, before = _facts(load(folder)), read_card(folder) or {}
-    card.setdefault("num_steps", num_steps or before.get("num_steps", card["steps"]))
+    before = read_card(folder) or {}
+    card = _facts(load(folder), num_steps or before.get("num_steps", 0))
     packages += ["gymnasium"] * card["domain"].startswith("gymnasium-")
     card["precision"] = precision or before.get("precision")
     card["versions"] = {"python": platform.python_version(), **{p: version(p) for p in packages}}
@@ -77,12 +77,16 @@ def identity(dataset: Dataset) -> dict[str, Any]:
     return {"name": dataset.name, "domain": dataset.domain, **origin(dataset), **size}
 
 
-def _facts(dataset: Dataset) -> dict[str, Any]:
-    """Return the entries that files and configuration determine."""
+def _facts(dataset: Dataset, num_steps: int) -> dict[str, Any]:
+    """Return the entries that files and configuration determine.
+
+    The files have at most `num_steps`, and the configuration at least.
+    """
     config, made, first = dataset.config(), dataset.provenance(), next(dataset.episodes())
     facts: dict[str, Any] = identity(dataset)
     facts |= rewards.facts(config, first["observation"].shape[1]) if config else {}
-    facts |= {"num_steps": dataset.steps} if made or not config else {}
+    most = config.num_steps if config and not made else dataset.steps
+    facts["num_steps"] = min(most, max(dataset.steps, num_steps))
     facts |= {"mean_reward": {}, "returns": {}, "physics_errors": None}
     if "physics" in first or (dataset.folder / "rewards").exists():
         tasks = envs.domain_tasks(dataset.domain)
@@ -136,7 +140,7 @@ def _read(file: Path, domain: str, sizes: dict[str, int]) -> None:
 def _check_card(folder: Path) -> None:
     """Raise DatasetError if a card contradicts the files; floats are compared to 9 digits."""
     if card := read_card(folder):
-        both = [json.dumps(entries) for entries in (_facts(load(folder)), card)]
+        both = [json.dumps(entries) for entries in (_facts(load(folder), card["num_steps"]), card)]
         facts, card = (json.loads(t, parse_float=lambda x: f"{float(x):.9g}") for t in both)
         wrong = [name for name in card if facts.get(name, card[name]) != card[name]]
         if wrong:

@@ -50,8 +50,8 @@ def import_exorl(source: str | Path, folder: str | Path) -> Dataset:
         source: `datasets/<domain>/<algorithm>` or URLB's working folder, or their `buffer/`.
         folder: new or empty, in a folder of the domain's name.
 
-    If the episodes have physics states, the rewards of all tasks are computed for the card, and
-    cached. Raise DatasetError, and leave nothing, if a file is not an episode of the domain.
+    If the episodes have physics states, the rewards of all tasks are computed for the card (see
+    `relabel`). Raise DatasetError, and leave nothing, if a file is not an episode of the domain.
     """
     source, domain = Path(source).absolute(), paths.resolve(folder).parent.name
     dataset = replace(load(source.parent if source.name == "buffer" else source), domain=domain)

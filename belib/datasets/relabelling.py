@@ -67,7 +67,8 @@ def _relabelled(dataset: Dataset, tasks: Sequence[str]) -> Iterator[dict[str, np
         with contextlib.suppress(OSError):  # a read-only folder gets no cache
             stack.enter_context(runs.locked([cache] if fixed else [], wait=True))
         for file in dataset.files:
-            rewards, key = {}, hashlib.sha256(file.read_bytes()).hexdigest() + versions
+            key = hashlib.sha256(file.read_bytes()).hexdigest() + versions if fixed else ""
+            rewards = {}
             with contextlib.suppress(DatasetError):  # a missing or damaged file is written again
                 rewards = read_arrays(cache / file.name) if fixed else {}
             if str(rewards.pop("key", "")) != key or tuple(rewards) != valid:

@@ -98,11 +98,12 @@ def outcome(units: pd.DataFrame) -> pd.DataFrame:
     arms = [group.groupby(["measure", "task"])["value"] for group in groups]
     scale = pd.DataFrame({"centre": arms[0].mean(), "s": ((arms[0].var() + arms[1].var()) / 2)})
     learnt = learnt.join(scale, ["measure", "task"]).eval("value = (value - centre) / s ** 0.5")
-    learnt = learnt.assign(task="all tasks", floor=np.nan).dropna(subset="value")
-    keys = [*units.columns.drop("value")]
-    rows = learnt.groupby(keys, dropna=False)["value"].agg(value="mean", tasks="size").reset_index()
-    most = rows.groupby(["measure", "domain"])["tasks"].transform("max")
-    return rows[rows.pop("tasks") == most]
+    learnt = learnt.dropna(subset="value")
+    tasks = learnt.groupby(["measure", "domain"])["task"].transform("nunique")
+    learnt = learnt.assign(task="all tasks", floor=np.nan, tasks=tasks)
+    groups = learnt.groupby([*units.columns.drop("value"), "tasks"], dropna=False)["value"]
+    rows = groups.agg(value="mean", size="size").reset_index()
+    return rows[rows.pop("size") == rows.pop("tasks")]
 
 
 def compared(

@@ -92,7 +92,10 @@ class Collection(runs.Work):
             return self.random_actions[:, self.step]
         obs = torch.from_numpy(np.array([rows[-1][0] for rows in self.rows]))
         obs = torch.cat([obs, self.skills], -1)[:, None]
-        return self.learner.act(obs, explore=True)[:, 0].numpy()
+        actions = self.learner.act(obs, explore=True)[:, 0].numpy()
+        for folder in np.array(self.folders)[~np.isfinite(actions).all(1)]:
+            raise ValueError(f"actions must be finite, got NaN of {folder.name}, step {self.step}")
+        return actions
 
     def _step(self, member: int, action: np.ndarray) -> None:
         """Step one environment. A physics error ends the episode before this step."""
@@ -141,7 +144,7 @@ class Collection(runs.Work):
         episode, rewards = self._present_episode(member)
         number = len(self.history[member])
         file = datasets.write_episode(self.folders[member], number, episode, rewards)
-        file.with_name(f".{file.name}").unlink(missing_ok=True)  # it made this one before a kill
+        file.with_name(f".{file.name}.old").unlink(missing_ok=True)  # made before a kill
         if self.engine and self.config.convention == "urlb":
             self._replay(member, episode, rewards[self.paid_tasks[member]])
         returns = {f"return_{task}": float(values.sum()) for task, values in rewards.items()}
@@ -173,7 +176,14 @@ class Collection(runs.Work):
             paths.write_text(folder / "metrics.csv", pd.DataFrame(rows).to_csv(index=False))
 
     def finish(self) -> None:
-        """Evaluate policies that learnt a task; write cards, the first member's last."""
+        """Evaluate policies that learnt a task; write cards, the first member's last.
+
+        The last episode's row has also the errors after it.
+        """
+        for rows, errors in zip(self.history, self.physics_errors, strict=True):
+            if rows:
+                rows[-1]["physics_errors"] += errors
+        self.write_tables()
         if self.learner and self.config.task:
             names = ("domain", "dataset", "task", "seed", "scale")
             same = [OfflineConfig(**{n: getattr(c, n) for n in names}) for c in self.configs]
@@ -203,7 +213,7 @@ class Collection(runs.Work):
         for member, env in enumerate(self.envs):
             for file in self.folders[member].glob("buffer/[!.]*.npz"):
                 if parse_name(file)[0] >= len(self.history[member]):
-                    file.replace(file.with_name(f".{file.name}"))
+                    file.replace(file.with_name(f".{file.name}.old"))
             env.restore(state["envs"][member])
             self.rows[member] = list(zip(*(x.numpy() for x in state["rows"][member]), strict=True))
             task = self.paid_tasks[member]

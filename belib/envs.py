@@ -63,7 +63,8 @@ def register(domain: str, tasks: Mapping[str, Callable[..., Any]]) -> None:
         domain: the name of its datasets' folder; its tasks are named `<domain>_<task>`.
         tasks: functions by name of task, the primal task first. As in dm_control's suite,
             `make(random=None, environment_kwargs=None)` returns a `control.Environment` with
-            bounded actions, whose task keeps its random numbers in `random`.
+            bounded actions, whose task keeps its random numbers in `random`. What else it keeps
+            from step to step is not resumed.
 
     Raise ValueError for a name that is taken (restart Python to change a domain) or invalid.
     """

@@ -250,7 +250,8 @@ _model_and_reward = functools.cache(functools.partial(_load, seed=0))
 
 def _shape(task: str) -> tuple:
     """Return the sizes of a task's observations and states, and the names in its model."""
-    env, model = _model_and_reward(task), _model_and_reward(task).physics.model.ptr
+    env = _model_and_reward(task)
+    model = env.physics.model.ptr
     sizes = model.nq, model.nv, model.na, model.nu
     return *env.observation_spec()["observations"].shape, *sizes, bytes(model.names)
 
@@ -258,8 +259,9 @@ def _shape(task: str) -> tuple:
 @functools.cache
 def _targets(task: str) -> tuple:
     """Return what tasks of one shape may change in the model at a reset, such as their target."""
-    _model_and_reward(task).reset()  # some rewards (dog's) need it, too
-    model = _model_and_reward(task).physics.model.ptr
+    env = _model_and_reward(task)
+    env.reset()  # some rewards (dog's) need it, too
+    model = env.physics.model.ptr
     solid = model.geom_type != mujoco.mjtGeom.mjGEOM_PLANE  # floors may differ in size
     names = "geom_size", "geom_pos", "geom_quat", "site_size", "site_pos", "site_quat"
     names += "body_pos", "body_quat", "dof_damping", "wrap_prm"

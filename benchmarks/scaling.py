@@ -66,7 +66,7 @@ def draw(table: pd.DataFrame, note: str) -> Figure:
         table, x="size", y="ms", col="grows", hue="whose", style="whose", **options
     )
     panels.set(xscale="log", yscale="log").set_titles("time over {col_name}")
-    for axis in (getattr(ax, name) for ax in panels.axes for name in ("xaxis", "yaxis")):
+    for axis in (axis for ax in panels.axes for axis in (ax.xaxis, ax.yaxis)):
         axis.set_major_locator(LogLocator(subs=(1, 3)))
         axis.set_major_formatter(EngFormatter(sep=""))
         axis.set_minor_formatter(NullFormatter())

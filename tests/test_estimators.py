@@ -50,22 +50,29 @@ def test_at_alpha_and_beta_one_the_iterated_correction_is_kozachenko_leonenko(k,
         np.testing.assert_allclose(estimate.local_values, kozachenko, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("e", [0.8, 3.0])
-def test_powers_are_corrected_exactly(e):
-    """On U[0, 2], where f = 1/2; iterated corrections multiply the bias of the power 3."""
-    truth, samples = (
-        2 * 0.5**e * e * math.log(2),
-        np.random.default_rng(2).uniform(0, 2, (20, 2000)),
-    )
-    values = [generalized_behavioral_entropy_knn(x, weighting=Power(e)).value for x in samples]
+def test_at_alpha_one_the_iterated_correction_is_nearly_the_unbiased_one():
+    """phi = beta Gamma(k) / Gamma(k + 1 - beta) v^(1 - beta) (log v - psi(k + 1 - beta))."""
+    x, k, beta = 8 * np.random.default_rng(2).uniform(size=20_000), 5, 0.8
+    u = shannon_entropy_knn(x, k=k).local_values
+    log_v, factor = u + digamma(k), beta * math.exp(gammaln(k) - gammaln(k + 1 - beta))
+    unbiased = factor * np.exp((1 - beta) * log_v) * (log_v - digamma(k + 1 - beta))
+    exact = behavioral_entropy_knn(x, alpha=1.0, beta=beta, k=k, extension="odd")
+    np.testing.assert_allclose(exact.local_values, unbiased, rtol=1e-12)
+    iterated = twiced(lambda u: beta * u * np.exp((1 - beta) * u), u, k)
+    plug_in = behavioral_entropy_knn(x, alpha=1.0, beta=beta, k=k, extension="odd", correction=None)
+    error = abs(iterated.mean() - unbiased.mean())
+    assert error < 2e-4
+    assert error < abs(plug_in.value - unbiased.mean()) / 100
+
+
+def test_steep_powers_are_unbiased():
+    """On U[0, 2], where f = 1/2; the iterated correction would multiply the bias."""
+    samples = np.random.default_rng(2).uniform(0, 2, (20, 2000))
+    values = [generalized_behavioral_entropy_knn(x, weighting=Power(3.0)).value for x in samples]
+    truth = 2 * 0.5**3 * 3 * math.log(2)
     assert np.mean(values) == pytest.approx(truth, abs=4 * np.std(values) / math.sqrt(20))
-    odd = {"alpha": 1, "beta": e, "extension": "odd"}
-    assert behavioral_entropy_knn(samples[0], **odd).value == values[0]
-    plug_in = behavioral_entropy_knn(samples[0], **odd, correction=None).value
-    assert abs(plug_in - truth) > abs(np.mean(values) - truth)
-    u = shannon_entropy_knn(samples[0]).local_values
-    iterated = twiced(lambda u: e * u * np.exp((1 - e) * u), u, 5).mean()
-    assert (abs(iterated - values[0]) < 1e-3) == (e < 1)
+    with pytest.raises(ValueError, match=r"exponent must be below k \+ 1 = 6 .*, got 6"):
+        generalized_behavioral_entropy_knn(samples[0], weighting=Power(6.0))
 
 
 def test_dropped_duplicates_leave_the_order():

@@ -118,11 +118,7 @@ FEW = torch.zeros(12, 2)
         (torch.zeros(2, 2, 3, 4), {}, "x must"),
         (torch.zeros(5, 2, dtype=torch.int64), {}, "x must"),
         (torch.full((12, 2), torch.nan), {}, "points must be finite"),
-        (
-            6e4 * torch.eye(12).half(),
-            {},
-            "must fit torch.float16, got points up to 6e",
-        ),
+        (6e4 * torch.eye(12).half(), {}, "must fit torch.float16, got points up to 6e"),
         (FEW, {"k": 12}, "k must be between 1 and 11, got 12"),
         (FEW.numpy(), {"k": 12}, "k must be between 1 and 11, got 12"),
         (FEW, {"metric": "chebyshev"}, "metric must be euclidean"),

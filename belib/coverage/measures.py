@@ -98,8 +98,8 @@ def _joint_states(features: Array, states: States, seed: int) -> tuple[NDArray, 
     r = np.median(knn_distances(points, k=_K)[:, -1])
     points = points[:, np.ptp(points, axis=0) > 0]  # a constant feature has no density
     log_f = estimators.knn_log_density(points, k=_K, duplicates="drop")
-    # a dataset's density is at most the joint one times the number of datasets
-    return joint, float(r), math.exp(min(-np.quantile(log_f, 0.99), 700)) / len(counts)  # or inf
+    # a dataset's density is at most the joint one times the number of datasets; e^710 overflows
+    return joint, float(r), math.exp(min(-np.quantile(log_f, 0.99), 700)) / len(counts)
 
 
 def _entropies(points: Array, alpha: float, q: float, volume: float) -> dict[str, float]:

@@ -54,37 +54,44 @@ def relabel(dataset: Dataset, task: str) -> list[np.ndarray]:
 def _relabelled(dataset: Dataset, tasks: Sequence[str]) -> Iterator[dict[str, np.ndarray]]:
     """Yield each episode's rewards (rows,) of all tasks, cached or computed."""
     domain, cache = dataset.domain, dataset.folder / "relabelled"
-    valid, primal = envs.domain_tasks(domain), envs.primal_task(domain)
+    valid = envs.domain_tasks(domain)
     for task in tasks:
         if task not in valid:
             raise DatasetError(f"task of {dataset.folder} must be one of {valid}, got {task!r}")
     # `pretrain` stores the primal task's reward; imported data may store another's
     sources = (dataset.provenance() or {}).get("sources")
     ours = dataset.config() or (sources and all(source.get("objective") for source in sources))
+    if domain in envs.DOMAINS.maps[0]:  # registered or Gymnasium's: their code may change
+        yield from (_computed(file, domain, ours=bool(ours)) for file in dataset.files)
+        return
     versions = f" dm_control {version('dm_control')} mujoco {version('mujoco')}"
-    fixed = domain not in envs.DOMAINS.maps[0]  # neither registered nor Gymnasium's
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(OSError):  # a read-only folder gets no cache
-            stack.enter_context(runs.locked([cache] if fixed else [], wait=True))
+            stack.enter_context(runs.locked([cache], wait=True))
         for file in dataset.files:
-            key = hashlib.sha256(file.read_bytes()).hexdigest() + versions if fixed else ""
-            rewards = {}
+            rewards, key = {}, hashlib.sha256(file.read_bytes()).hexdigest() + versions
             with contextlib.suppress(DatasetError):  # a missing or damaged file is written again
-                rewards = read_arrays(cache / file.name) if fixed else {}
+                rewards = read_arrays(cache / file.name)
             if str(rewards.pop("key", "")) != key or tuple(rewards) != valid:
-                episode = read_episode(file, dict(envs.domain_sizes(domain)))
-                if "physics" not in episode:
-                    raise DatasetError(f"{file} has no physics states, which determine rewards")
-                rewards = _task_rewards(domain).of_states(episode["physics"], episode["action"]).T
-                rewards = {k: np.r_[0.0, v[1:]] for k, v in zip(valid, rewards, strict=True)}
-                worst = np.abs(rewards[primal] - episode["reward"][:, 0]).max()
-                if ours and worst > 1e-6:
-                    raise DatasetError(f"{file}: states' and stored reward differ by {worst:.1e}")
-                if fixed:
+                rewards = _computed(file, domain, ours=bool(ours))
+                with contextlib.suppress(OSError):
                     write = functools.partial(np.savez_compressed, key=np.array(key), **rewards)
-                    with contextlib.suppress(OSError):
-                        paths.write_atomic(cache / file.name, write)
+                    paths.write_atomic(cache / file.name, write)
             yield rewards
+
+
+def _computed(file: Path, domain: str, *, ours: bool) -> dict[str, np.ndarray]:
+    """Return an episode's rewards (rows,) of all tasks; `ours` stores the primal task's."""
+    tasks, primal = envs.domain_tasks(domain), envs.primal_task(domain)
+    episode = read_episode(file, dict(envs.domain_sizes(domain)))
+    if "physics" not in episode:
+        raise DatasetError(f"{file} has no physics states, which determine rewards")
+    columns = _task_rewards(domain).of_states(episode["physics"], episode["action"]).T
+    rewards = {task: np.r_[0.0, r[1:]] for task, r in zip(tasks, columns, strict=True)}
+    worst = np.abs(rewards[primal] - episode["reward"][:, 0]).max()
+    if ours and worst > 1e-6:
+        raise DatasetError(f"{file}: states' and stored reward differ by {worst:.1e}")
+    return rewards
 
 
 _task_rewards = functools.cache(envs.TaskRewards)

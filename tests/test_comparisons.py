@@ -35,6 +35,15 @@ def test_welchs_test_keeps_its_level_and_its_intervals_cover(sds):
     np.testing.assert_allclose([(r.p, r.low, r.low_90, r.high_90) for r in ours], numbers)
 
 
+def test_a_comparison_by_hand():
+    """Means 4 and 2, variances 4 and 2/3: Welch's error is sqrt(4/3 + 1/6), with 2.5 degrees."""
+    result = compare([2.0, 4.0, 6.0], [1.0, 2.0, 2.0, 3.0])
+    sd, error, df = np.sqrt((4 + 2 / 3) / 2), np.sqrt(1.5), 1.5**2 / ((4 / 3) ** 2 / 2 + 1 / 108)
+    assert (result.value, result.sd, result.effect) == pytest.approx((2, sd, 2 / sd))
+    assert result.p == pytest.approx(2 * stats.t.sf(2 / error, df))
+    assert result.p_equivalence == pytest.approx(stats.t.cdf((2 - sd / 2) / error, df))
+
+
 def test_permutations_by_hand_and_their_level_where_blocks_differ():
     """Of the 8 ways to exchange within three blocks, two are as extreme as three gains of 1."""
     assert permutation_p([2.0, 3.0, 4.0], [1.0, 2.0, 3.0]) == 2 / 8
@@ -132,3 +141,8 @@ def test_rank_correlations_have_exact_p_and_intervals():
     assert result.low < result.value < result.high
     assert result.value == pytest.approx(stats.spearmanr(x, x).statistic, abs=0.5)
     assert statistics.rank_correlation(x, -x).high < -0.9
+    random = np.random.default_rng(0)
+    pairs = random.multivariate_normal([0, 0], [[1, 0.9], [0.9, 1]], size=(200, 20))
+    ends = np.array([statistics.rank_correlation(*pair.T)[1:3] for pair in pairs])
+    truth = 6 / np.pi * np.arcsin(0.9 / 2)  # Spearman's rho of normal pairs
+    assert ((ends[:, 0] < truth) & (truth < ends[:, 1])).mean() == pytest.approx(0.95, abs=0.04)

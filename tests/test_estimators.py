@@ -118,7 +118,11 @@ def test_support_removes_the_bias_of_a_boundary():
 
 
 @pytest.mark.parametrize(
-    "weighting", [TverskyKahneman(), LinearInLogOdds(), Power(0.7), Prelec(0.7), lambda f: f**2]
+    "weighting",
+    [
+        *(TverskyKahneman(), LinearInLogOdds(), Power(0.7), lambda f: f**2),
+        *(Prelec(0.7), Prelec(0.7, extension="odd")),
+    ],
 )
 def test_uniform_samples(weighting):
     """U[0, 8]: the entropy is -8 w(1/8) log w(1/8), and Renyi's is log 8."""
@@ -129,6 +133,15 @@ def test_uniform_samples(weighting):
         estimate = renyi_entropy_knn(x, q=q)
         assert estimate.value == pytest.approx(math.log(8), abs=5 * estimate.standard_error)
         assert estimate.local_values.mean() == pytest.approx(estimate.value)
+
+
+@pytest.mark.parametrize("n", [200, 1000])
+def test_standard_errors_are_the_spread_of_estimates(n):
+    samples = np.random.default_rng(11).normal(size=(60, n, 2))
+    estimates = [shannon_entropy_knn(x) for x in samples]
+    errors = [estimate.standard_error for estimate in estimates]
+    spread = np.std([estimate.value for estimate in estimates], ddof=1)
+    assert np.sqrt(np.mean(np.square(errors))) == pytest.approx(spread, rel=0.3)
 
 
 def test_high_dimensions_stay_in_log_space():
@@ -167,6 +180,7 @@ def test_hostile_samples(estimator, samples, match):
     [
         (shannon_entropy_knn, {"correction": "psi"}, r"correction must be one of .* got 'psi'"),
         (renyi_entropy_knn, {"q": 4, "k": 3}, r"q must be above 0 and below k \+ 1 = 4, got 4"),
+        (shannon_entropy_knn, {"duplicates": "keep"}, "duplicates must be one of .* got 'keep'"),
         (shannon_entropy_knn, {"support": (-1, 1)}, "must lie in support"),
         (shannon_entropy_knn, {"support": (3, -3)}, "support must be"),
         (shannon_entropy_knn, {"support": (math.nan, 9)}, "support must be"),

@@ -58,6 +58,14 @@ def test_prelec_by_hand():
     assert Prelec(0.5, 3, "odd")(math.exp(4)) == pytest.approx(math.exp(6))
 
 
+def test_other_weightings_by_hand():
+    """Tversky and Kahneman: w(1/2) = 2^(1 - g - 1/g); Gonzalez and Wu: odds delta (p/q)^gamma."""
+    p = np.array([0.1, 0.5, 0.99])
+    np.testing.assert_allclose(TverskyKahneman()(p), [0.186, 0.421, 0.912], atol=6e-4)
+    odds = 0.77 * (p / (1 - p)) ** 0.44
+    np.testing.assert_allclose(LinearInLogOdds()(p), odds / (1 + odds), rtol=1e-13)
+
+
 def test_entropy_term_of_a_plain_function_is_that_of_its_weighting():
     log_p = np.array([-np.inf, -3.0, -0.1, 0.2])
     plain = entropy_term(lambda p: p**2, log_p, 0.5)
@@ -75,6 +83,8 @@ def test_entropy_term_of_a_plain_function_is_that_of_its_weighting():
         (lambda: Prelec(0.5)([0.2, -0.1]), r"p must be at least 0 everywhere, got -0\.1"),
         (lambda: Prelec(0.5)(math.nan), "p must be at least 0 everywhere, got nan"),
         (lambda: Prelec(0.5, extension="even"), "extension must be one of"),
+        (lambda: Power(-1.0), r"exponent must be positive .*got -1"),
+        (lambda: LinearInLogOdds(delta=0.0), r"delta must be positive .*got 0"),
         (lambda: TverskyKahneman(0.279), r"gamma must exceed about 0\.2792"),
     ],
 )

@@ -61,9 +61,12 @@ def test_apts_distance_and_reward_by_hand(convention, first):
 @pytest.mark.parametrize(("convention", "step"), [("urlb", 3), ("corrected", 1)])
 def test_apts_curiosity_spans_n_steps_or_one_and_learns(convention, step):
     agent, data = make(convention=convention, learning_rate=3e-3), batch()
-    errors = agent.icm(data.obs, data.action, data.path[:, :, step])
+    icm, now, later = agent.icm, *map(agent.icm.trunk, (data.obs, data.path[:, :, step]))
+    predicted = icm.forward_net(torch.cat([now, data.action], -1))
+    inferred = icm.inverse_net(torch.cat([now, later], -1)).tanh()
+    errors = (later - predicted).norm(dim=-1) + (data.action - inferred).norm(dim=-1)
     before = agent.update_representation(data)["icm_loss"]
-    torch.testing.assert_close(before, sum(errors).detach())
+    torch.testing.assert_close(before, errors.mean(-1).detach())
     for _ in range(50):
         after = agent.update_representation(data)["icm_loss"]
     assert after < 0.9 * before
@@ -89,6 +92,7 @@ def test_representations_that_are_not_learnt(representation, m):
 def test_members_may_differ_in_objective_and_renyis_forms_by_hand():
     forms = [{"q": 2.0, "renyi_form": form} for form in ("published", "signed")]
     configs = [make("renyi", **form).config for form in forms] + [make("shannon").config]
+    assert [facts(config, OBS) for config in configs] == [{"q": 2.0}, {"q": 2.0}, {}]
     agent, same = AGENTS["apt"](OBS, ACTION, configs), batch().obs.expand(3, -1, -1)
     _, metrics = agent.intrinsic_reward(same)
     torch.testing.assert_close(metrics["knn_distance"], metrics["knn_distance"][:1].expand(3))
@@ -125,7 +129,8 @@ def test_rnd_by_hand_and_its_predictor_learns():
 @pytest.mark.parametrize("convention", ["urlb", "corrected"])
 def test_rnd_scales_observations_by_the_batch_or_by_all_so_far(convention):
     agent, far = make("rnd", convention=convention), batch("rnd", seed=1).obs + 100
-    agent.update(batch("rnd"))
+    agent.update(data := batch("rnd", scale=7.0))
+    assert agent.normalised(data.obs).std().item() == pytest.approx(1, rel=0.01)
     if convention == "urlb":
         assert agent.normalised(far).mean().abs() < 1e-3
     else:
@@ -143,10 +148,15 @@ def test_smm_by_hand(convention, sign):
     noise = agent.streams.normal(SIZE, 128)
     agent.streams.load_state_dict(before)
     h = agent.vae.encoder(data.obs)
-    code = agent.vae.mean(h) + (0.5 * agent.vae.log_variance(h)).exp() * noise
+    deviation = (0.5 * agent.vae.log_variance(h)).exp()
+    code = agent.vae.mean(h) + deviation * noise
     error = (agent.vae.decoder(code) - data.obs).square().sum(-1)
     reward, _ = agent.intrinsic_reward(data.obs)
     torch.testing.assert_close(reward, error + math.log(SKILLS) + sign * cross_entropy)
+    law = torch.distributions
+    codes = law.Normal(agent.vae.mean(h), deviation)
+    divergence = law.kl_divergence(codes, law.Normal(0.0, 1.0))
+    torch.testing.assert_close(agent.vae(data.obs, agent.streams)[1], divergence.sum(-1))
 
 
 def test_smm_pays_a_batch_before_its_discriminator_learns_skills_from_states():

@@ -10,6 +10,7 @@ from scipy.spatial.distance import cdist
 from belib import coverage, estimators, figures
 from belib.coverage.measures import net, random_halves
 from belib.knn import knn_distances
+from belib.streams import derive_seed
 
 
 def make_states(features, objectives=("behavioral", "random"), episodes=8):
@@ -76,6 +77,18 @@ def test_entropies_are_the_estimators_called_by_hand(parts, table):
     assert table["behavioral"].tolist() == pytest.approx(np.log(behavioral), rel=1e-9)
     doubled = coverage.measures(make_states([np.repeat(x, 2, axis=0) for x in parts]), halves=0)
     assert np.diff(doubled["shannon"]) == pytest.approx(np.diff(shannon), rel=1e-9)
+
+
+def test_standard_errors_are_the_spread_of_random_halves_of_the_episodes(parts):
+    """Of 7 episodes a half has 3, drawn without replacement: sqrt(3 / 4) of the spread is left."""
+    table = coverage.measures(make_states(parts, episodes=7), halves=6)
+    _, *halves = random_halves(np.arange(400) * 7 // 400, 6, derive_seed(0, "halves", "random-s0"))
+    spread = np.std(
+        [estimators.shannon_entropy_knn(parts[1][half]).value for half in halves], ddof=1
+    )
+    assert table.loc["random-s0", "shannon_se"] == pytest.approx(
+        spread * math.sqrt(3 / 4), rel=1e-9
+    )
 
 
 def test_states_without_a_density_have_no_entropy(states):

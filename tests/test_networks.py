@@ -128,6 +128,8 @@ def test_smoothing_noise_is_drawn_for_each_row_clipped_and_differentiable():
     assert noise.abs().max() <= 0.3 + 1e-6
     clipped = (0.2 * torch.randn(100_000)).clamp(-0.3, 0.3).std()
     assert noise[0, :, 0].std() == pytest.approx(clipped.item(), rel=0.05)
+    near = made.smoothed(torch.full((1, 4096, 2), 0.9))
+    assert (near.min().item(), near.max().item()) == pytest.approx((0.6, 1 - 1e-6), abs=1e-7)
     noisy.sum().backward()
     assert made.actor.head[-1].weight.grad.abs().sum() > 0
 
@@ -138,3 +140,5 @@ def test_acting_is_the_mean_or_noisy_and_in_range():
     assert torch.equal(mean, made.act(obs, explore=False))
     assert (noisy - mean).abs().max() > 0.3  # exploration noise is not clipped
     assert max(mean.abs().max(), noisy.abs().max()) < 1
+    still = made.act(torch.zeros(1, 4096, OBS), explore=True)  # the mean is 0
+    assert still.std().item() == pytest.approx(0.2, rel=0.05)

@@ -101,8 +101,9 @@ def test_rewards_increase_up_to_a_peak_if_alpha_is_above_one(alpha, n_outcomes, 
     assert (np.diff(reward[at:]) <= 0).all()  # it vanishes for alpha = 5, beta = 1
 
 
-def test_at_alpha_one_there_is_a_peak_if_beta_is_above_one():
+def test_at_alpha_one_there_is_a_peak_if_beta_is_above_one_and_below_none():
     assert peak_distance(alpha=1.0, beta=2.0) == pytest.approx(3.24429, rel=1e-5)
+    assert peak_distance(alpha=0.5, beta=100.0) == math.inf, "it falls, and rises in the end"
 
 
 @pytest.mark.parametrize("q", [0.2, 0.5, 0.9, 1.1, 3.0])

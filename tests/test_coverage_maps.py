@@ -30,9 +30,8 @@ def test_one_joint_map_keeps_rows_and_repeats_to_the_bit(method, x, tmp_path, ca
     x[:3] = x[3]
     rows = pd.DataFrame({"dataset": np.repeat(["a", "b"], 40), "step": np.arange(80)})
     states = coverage.States(np.column_stack([x, np.ones(80)]), rows)
-    one, two = (
-        coverage.embed(states, method=method, seed=3, runs_dir=tmp_path / str(i)) for i in range(2)
-    )
+    options = {"method": method, "seed": 3}
+    one, two = (coverage.embed(states, runs_dir=tmp_path / name, **options) for name in "ab")
     assert f"{method}: 80 points of 7 features, about" in capsys.readouterr().out
     pd.testing.assert_frame_equal(one.points, two.points, check_exact=True)
     pd.testing.assert_frame_equal(one.points[["dataset", "step"]], rows)

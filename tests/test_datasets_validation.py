@@ -95,9 +95,8 @@ QUICK = {"transitions", "card", "merge"}
 
 
 @pytest.mark.parametrize("kind", SPOILT)
-def test_what_breaks_a_rule_is_listed_and_neither_learnt_from_nor_passed_on(
-    folder, change, readers, kind
-):
+def test_what_breaks_a_rule_is_listed_and_never_used(folder, change, readers, kind):
+    """It is neither learnt from nor passed on."""
     function, rule = SPOILT[kind]
     if rule == "cannot be read":
         function(folder / EPISODE)
@@ -127,9 +126,8 @@ def test_all_faults_are_reported_not_the_first(folder, change):
     faults = datasets.validate(folder)
     faulty = ["20240101T000000_2_4.npz", *names]
     faulty += [f"episode_00000{i}.npz" for i in ("0_4", "1_6", "2_4")]
-    assert [fault.split()[0].strip(":") for fault in faults] == sorted(
-        f"buffer/{n}" for n in faulty
-    )
+    named = [fault.split()[0].strip(":") for fault in faults]
+    assert named == sorted(f"buffer/{name}" for name in faulty)
     assert re.search("'reward' must be 0 .*; array 'action' must be", " ".join(faults))
     for name in names[1:]:
         (buffer / name).unlink()

@@ -12,17 +12,16 @@ from IPython.core.pylabtools import select_figure_formats
 from belib import datasets, figures
 from belib.coverage.states import StateMap
 from belib.figures import style
-from belib.figures.style import LOOKS
 from belib.rewards import OBJECTIVES, behavioral_reward
 from belib.weighting import prelec_beta
 
 
 def test_every_objective_has_a_look_darker_with_the_parameters_rank():
-    assert set(OBJECTIVES) <= set(LOOKS)
+    assert set(OBJECTIVES) <= set(style.LOOKS)
     for cue in ("label", "marker"):
-        assert len({getattr(look, cue) for look in LOOKS.values()}) == len(LOOKS)
+        assert len({getattr(look, cue) for look in style.LOOKS.values()}) == len(style.LOOKS)
     for name in ("behavioral", "renyi"):
-        shades = [style.objective_color(name, value) for value in LOOKS[name].grid]
+        shades = [style.objective_color(name, value) for value in style.LOOKS[name].grid]
         luminance = [0.3 * r + 0.6 * g + 0.1 * b for r, g, b, _ in shades]
         assert all(np.diff(luminance) < 0)
         assert shades[0] != style.objective_color(name) != shades[-1], "without one, in between"
@@ -44,18 +43,15 @@ def test_one_order_palette_and_markers_of_a_table_that_is_shuffled():
     assert drawn["dashes"] == [(1, 1)] * 2 + [""] * 16
 
 
-@pytest.mark.parametrize(
-    ("paid", "limits"),
-    [([-4.0, -2.0], (-4.2, 0)), ([-1.0, 2.0], (-1.15, 2.15)), ([1, 2], (0, 2.1))],
-)
-def test_collection_curves_hold_zero_and_show_what_there_is(paid, limits):
-    metrics = {"step": [1, 2], "intrinsic_reward": paid, "return_walk": [100, 150.0], "value": 0.0}
+def test_collection_curves_hold_zero_and_show_what_there_is():
     origin = {"objective": "behavioral", "parameter": 0.5, "variant": "", "seed": 0}
+    metrics = pd.DataFrame({"step": [1, 2], "return_walk": [100, 150.0], "value": 0.0, **origin})
     columns = ["intrinsic_reward", "representation_scale", "return_walk"]
-    axes = figures.collection.curves(pd.DataFrame(metrics).assign(**origin), columns)
-    assert [ax.get_title() for ax in axes] == ["intrinsic reward", "return walk"]
-    assert axes[0].get_ylim() == pytest.approx(limits)
-    assert axes[1].lines[0].get_ydata().tolist() == [100, 150]
+    for paid, limits in (([-4, -2], (-4.2, 0)), ([-1, 2], (-1.15, 2.15)), ([1, 2], (0, 2.1))):
+        axes = figures.collection.curves(metrics.assign(intrinsic_reward=paid), columns)
+        assert [ax.get_title() for ax in axes] == ["intrinsic reward", "return walk"]
+        assert axes[0].get_ylim() == pytest.approx(limits)
+        assert axes[1].lines[0].get_ydata().tolist() == [100, 150]
 
 
 def test_histograms_and_torsos_show_in_what_two_datasets_differ(tmp_path):

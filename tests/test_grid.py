@@ -14,7 +14,6 @@ from jobs import Job, folders, is_finished, read, select
 from belib import paths, results, runs
 from belib.config import OfflineConfig, PretrainConfig
 from belib.figures.style import ALPHAS, QS
-from belib.results import PAPER_TABLE_1
 
 WALKER = {"domain": "walker", "objective": ["shannon", "rnd"]}
 STAND = {"domain": "walker", "task": "walker_stand", "algorithm": "td3"}
@@ -32,7 +31,7 @@ def test_the_papers_grid_has_its_datasets_and_1275_policies():
     """17 datasets x 5 tasks x 3 algorithms x 5 seeds, and an ablation."""
     jobs = read("paper")
     collected, policies = members(jobs, "collect"), members(jobs, "offline")
-    assert {c.task for c in collected if c.objective == "task"} == set(PAPER_TABLE_1.index)
+    assert {c.task for c in collected if c.objective == "task"} == set(results.PAPER_TABLE_1.index)
     steps = Counter(c.num_steps for c in collected if c.objective not in ("random", "task"))
     assert steps == {500_000: 38, 3_000_000: 2}
     assert {c.alpha for c in collected if c.objective == "behavioral"} == set(ALPHAS)
@@ -41,7 +40,7 @@ def test_the_papers_grid_has_its_datasets_and_1275_policies():
     assert len(policies) == len(set(policies)) == 1275
     kinds = Counter((c.task, c.algorithm, c.dataset.split("-")[0]) for c in policies)
     numbers = {"behavioral": 8, "renyi": 5, "shannon": 2, "rnd": 1, "smm": 1}
-    learners, tasks = ("td3", "cql", "crr"), PAPER_TABLE_1.index
+    learners, tasks = ("td3", "cql", "crr"), results.PAPER_TABLE_1.index
     assert kinds == {(t, a, k): 5 * n for t in tasks for a in learners for k, n in numbers.items()}
 
 
@@ -60,8 +59,7 @@ def own_grid(tmp_path, monkeypatch):
     """Makes `params/grid.own.yaml` in a project of its own and reads it."""
 
     def make(**content):
-        folder = tmp_path / "params"
-        folder.mkdir(exist_ok=True)
+        folder = paths.make_folder(tmp_path / "params")
         for stage in ("04_pretrain", "05_offline_rl"):
             shutil.copy(paths.ROOT / "params" / f"{stage}.smoke.yaml", folder / f"{stage}.own.yaml")
         (folder / "grid.own.yaml").write_text(yaml.safe_dump(content))
@@ -91,9 +89,8 @@ def test_lines_expand_and_entries_add_members_to_a_job(own_grid):
     assert [(c.task, c.seed) for c in baselines.configs] == pairs
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
+def test_a_wrong_entry_is_refused_by_its_place(own_grid):
+    for content, message in (
         ({"offline": [{**STAND, "task": "run"}]}, "own.yaml: offline, entry 1: task must be"),
         ({"offline": [{**STAND, "dataset": "rn-s0"}]}, r"got 'rn-s0' \(nearest: 'rnd-s0'"),
         ({"datasets": [WALKER, WALKER]}, "datasets, line 2: walker/shannon-s0 is there twice"),
@@ -101,11 +98,9 @@ def test_lines_expand_and_entries_add_members_to_a_job(own_grid):
         ({"together": 0}, "grid.own.yaml: together must be at least 1, got 0"),
         ({"ofline": []}, "grid.own.yaml: .* unexpected keyword argument 'ofline'"),
         ({"offline": [STAND, {**STAND, "batch_size": 9}]}, "td3, walker_stand, seed 0 is there tw"),
-    ],
-)
-def test_a_wrong_entry_is_refused_by_its_place(own_grid, content, message):
-    with pytest.raises((ValueError, TypeError), match=message):
-        own_grid(**{"datasets": [WALKER], **content})
+    ):
+        with pytest.raises((ValueError, TypeError), match=message):
+            own_grid(**{"datasets": [WALKER], **content})
 
 
 def test_a_target_chooses_its_jobs_and_what_they_need():
@@ -128,12 +123,10 @@ def test_a_target_chooses_its_jobs_and_what_they_need():
 
 def test_what_is_there_is_finished_whoever_made_it(make_dataset, tmp_path, an_hour):
     config = make_dataset().config()
-    longer = replace(config, num_steps=1000)
-    named = {"collect/a": config, "collect/b": longer}
+    named = {"collect/a": config, "collect/b": replace(config, num_steps=1000)}
     jobs = [Job(name=name, configs=(config,)) for name, config in named.items()]
     jobs.append(Job(name="report", needs=tuple(named)))
-    (tmp_path / "workflow" / "finished").mkdir(parents=True)
-    (tmp_path / "workflow" / "finished" / "report").touch()
+    (paths.make_folder(tmp_path / "workflow" / "finished") / "report").touch()
     table = plan(jobs, tmp_path)
     assert table["finished"].tolist() == [True, False, False]  # the report is made again
     assert table["minutes"].tolist() == [0, 60, 0.5]
@@ -148,8 +141,7 @@ def test_policies_are_finished_by_their_results(tmp_path, stage):
         for folder in folders(job, tmp_path):
             assert not is_finished(job, tmp_path)
             rows = [results.row(configs[0], None, n, np.ones(1), "none") for n in (10, step)]
-            file = paths.make_folder(folder) / "results.csv"
-            pd.DataFrame(rows).to_csv(file, index=False)
+            pd.DataFrame(rows).to_csv(paths.make_folder(folder) / "results.csv", index=False)
     assert is_finished(job, tmp_path)
 
 

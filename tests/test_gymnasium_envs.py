@@ -4,10 +4,9 @@ import sys
 
 import numpy as np
 import pytest
-from test_pretrain import contents, kill
+from test_pretrain import contents, run_killed
 
 from belib import coverage, datasets, envs, figures, training
-from belib.config import OfflineConfig, check_parameters
 from belib.envs import Environment, PhysicsError, TaskRewards
 from belib.training.collection import Collection
 
@@ -101,8 +100,7 @@ def test_rewards_of_states_and_actions_are_live_rewards_to_the_bit(name):
 def test_a_domain_is_collected_relabelled_learnt_and_exported(
     name, small_pretrain, small_offline, tmp_path, monkeypatch
 ):
-    sizes = {"domain": f"gymnasium/{name}", "num_steps": 300}
-    config = small_pretrain(**sizes)
+    config = small_pretrain(domain=f"gymnasium/{name}", num_steps=300)
     (folder,) = training.pretrain(config, runs_dir=tmp_path, progress=False)
     assert datasets.validate(folder) == []
     dataset, (task,) = datasets.load(folder), envs.domain_tasks(config.domain)
@@ -116,7 +114,7 @@ def test_a_domain_is_collected_relabelled_learnt_and_exported(
     else:
         with pytest.raises(datasets.DatasetError, match="has no physics states"):
             datasets.relabel(dataset, task)
-    learner = small_offline(domain=config.domain, task=f"{sizes['domain']}_reward")
+    learner = small_offline(domain=config.domain, task=f"gymnasium/{name}_reward")
     (table,) = training.in_parallel(training.train_offline, [[learner]], runs_dir=tmp_path)
     assert set(table["task"]) == {task}
     assert np.isfinite(table["return"]).all()
@@ -137,21 +135,10 @@ def test_a_domain_is_collected_relabelled_learnt_and_exported(
 def test_a_killed_collection_ends_in_the_same_bytes(name, small_pretrain, tmp_path):
     sizes = {"random_steps": 20, "num_steps": 120, "convention": "corrected"}
     configs = [small_pretrain(domain=f"gymnasium/{name}", seed=seed, **sizes) for seed in (0, 1)]
-    straight = training.pretrain(configs, runs_dir=tmp_path / "straight", progress=False)
-    options = {"runs_dir": tmp_path / "killed", "progress": False, "checkpoint_minutes": 0.2}
-    for step in (15, 75):
-        kill(step, Collection, training.pretrain, configs, **options)
-    for one, other in zip(training.pretrain(configs, **options), straight, strict=True):
-        assert contents(one) == contents(other)
-
-
-def test_notebooks_and_configs_spell_a_domain_as_folders_do():
-    parameters = {"domain": "gymnasium/Pendulum-v1", "tasks": ["gymnasium/Pendulum-v1_reward"]}
-    parameters["__annotations__"] = {"domain": str, "tasks": list[str]}
-    check_parameters(parameters)
-    config = OfflineConfig(domain=parameters["domain"], task="gymnasium/Pendulum-v1_reward")
-    assert parameters["domain"] == config.domain == "gymnasium-Pendulum-v1"
-    assert parameters["tasks"] == [config.task] == ["gymnasium-Pendulum-v1_reward"]
+    training.pretrain(configs, runs_dir=tmp_path / "straight", progress=False)
+    options = {"runs_dir": tmp_path / "killed", "checkpoint_minutes": 0.2}
+    run_killed((15, 75), Collection, training.pretrain, configs, **options)
+    assert contents(tmp_path / "killed") == contents(tmp_path / "straight")
 
 
 def test_what_does_not_repeat_itself_is_not_resumed(tiny, monkeypatch):

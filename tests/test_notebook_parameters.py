@@ -17,7 +17,6 @@ from traitlets.config import Config
 
 from belib import envs, paths, training
 from belib.config import ALGORITHMS, PRECISIONS, PretrainConfig
-from belib.paths import ROOT
 from belib.rewards import OBJECTIVES
 
 SCALES = ("smoke", "quickstart", "laptop", "paper")
@@ -32,7 +31,7 @@ STEMS = (*SIZES, "06_coverage_plots")
 
 @functools.cache
 def code_cells(stem):
-    notebook = json.loads((ROOT / f"notebooks/{stem}.ipynb").read_text())
+    notebook = json.loads((paths.ROOT / f"notebooks/{stem}.ipynb").read_text())
     return ["".join(c["source"]) for c in notebook["cells"] if c["cell_type"] == "code"]
 
 
@@ -95,7 +94,7 @@ def test_comments_name_all_that_there_is():
     assert set(offline["precision"].names) == set(PRECISIONS)
     for stage in SIZES:
         files = (f"params/{stage}.{scale}.yaml" for scale in parameters(stage)["scale"].names)
-        assert all((ROOT / file).exists() for file in files)
+        assert all((paths.ROOT / file).exists() for file in files)
     for stem in STEMS:
         assert set(parameters(stem)["domain"].names) < set(envs.DOMAINS)
         values = {name: p.names for name, p in parameters(stem).items() if p.kind == "str"}
@@ -139,7 +138,7 @@ def test_every_value_that_a_comment_names(stem, name, value, runs_dir):
 def test_a_misspelt_parameter_stops_papermill_at_once(tmp_path):
     command = [sys.executable, "-m", "papermill", "notebooks/04_pretrain.ipynb"]
     command += [tmp_path / "04.ipynb", "-p", "runs_dir", tmp_path / "runs", "-p", "alhpa", "0.7"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=paths.ROOT, capture_output=True, text=True)
     assert done.returncode != 0
     assert "this notebook has no parameter 'alhpa' (nearest: 'alpha')" in done.stderr
     assert not (tmp_path / "runs").exists()

@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import signal
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -31,21 +32,20 @@ def test_collection_by_hand(small_pretrain, tmp_path, capsys):
     assert datasets.read_card(folder)["precision"] == "float32"
     stand = datasets.task_rewards(datasets.load(folder), ["walker_stand"])
     assert metrics["return_walker_stand"].tolist() == pytest.approx([e.sum() for e in stand])
-
     before = contents(folder)
     assert capsys.readouterr() == ("", "")
     with runs.locked([folder]):  # which a finished run does not need
         pretrain(small_pretrain(), runs_dir=tmp_path)
-        assert "1 members finished already" in capsys.readouterr().out
         with pytest.raises(BlockingIOError, match=f"process {os.getpid()} on"):
             pretrain(small_pretrain(num_steps=300), runs_dir=tmp_path)
     assert contents(folder) == before
+    assert (folder / ".lock").read_text() == ""
 
 
-def kill(step, work, stage, configs, **options):
-    """Run a stage in a process that is killed as it is about to do a step."""
+def run_killed(steps, work, stage, configs, **options):
+    """Run a stage in processes that are killed as they are about to do these steps, then here."""
 
-    def run():
+    def run(step):
         advance = work.advance
 
         def die_or_advance(self):
@@ -54,12 +54,14 @@ def kill(step, work, stage, configs, **options):
             advance(self)
 
         work.advance = die_or_advance
-        stage(configs, **options)
+        stage(configs, progress=False, **options)
 
-    process = multiprocessing.get_context("fork").Process(target=run)
-    process.start()
-    process.join()
-    assert process.exitcode == -signal.SIGKILL
+    for step in steps:
+        process = multiprocessing.get_context("fork").Process(target=run, args=(step,))
+        process.start()
+        process.join()
+        assert process.exitcode == -signal.SIGKILL
+    return stage(configs, progress=False, **options)
 
 
 @pytest.mark.usefixtures("frequent_checkpoints")
@@ -75,14 +77,12 @@ def kill(step, work, stage, configs, **options):
 def test_a_killed_collection_ends_in_the_same_bytes(
     small_pretrain, tmp_path, objective, convention, kills
 ):
-    """SIGKILL before the first episode's end, exactly at it, and in the second one."""
+    """SIGKILL before the first episode's end, exactly at it, and in the second; locks end, too."""
     config = small_pretrain(random_steps=20, objective=objective, convention=convention)
-    (straight,) = pretrain(config, runs_dir=tmp_path / "straight", progress=False)
-    options = {"runs_dir": tmp_path / "killed", "progress": False, "checkpoint_minutes": 0.2}
-    for step in kills:
-        kill(step, Collection, pretrain, config, **options)
-    (killed,) = pretrain(config, **options)
-    assert contents(killed) == contents(straight)
+    pretrain(config, runs_dir=tmp_path / "straight", progress=False)
+    options = {"runs_dir": tmp_path / "killed", "checkpoint_minutes": 0.2}
+    run_killed(kills, Collection, pretrain, config, **options)
+    assert contents(tmp_path / "killed") == contents(tmp_path / "straight")
 
 
 @pytest.mark.usefixtures("frequent_checkpoints")
@@ -98,10 +98,8 @@ def test_killed_learning_ends_in_the_same_bytes(small_offline, runs_dir, monkeyp
     configs = [small_offline(dataset="random-s0", seed=s, eval_every=10) for s in (0, 1)]
     train_offline(configs, runs_dir=runs_dir, progress=False)
     (runs_dir / "offline").rename(runs_dir / "straight")
-    options = {"runs_dir": runs_dir, "progress": False, "checkpoint_minutes": 0}
-    for step in (5, 25):
-        kill(step, Learning, train_offline, configs, **options)
-    table = train_offline(configs, **options)
+    options = {"runs_dir": runs_dir, "checkpoint_minutes": 0}
+    table = run_killed((5, 25), Learning, train_offline, configs, **options)
     assert table["status"].tolist() == ["diverged"] * 3 + ["ok"] * 3
     assert contents(runs_dir / "offline") == contents(runs_dir / "straight")
 
@@ -112,6 +110,8 @@ def test_a_longer_run_continues_a_shorter_one(small_pretrain, tmp_path, capsys):
     (folder,) = pretrain(short, runs_dir=tmp_path / "grown", progress=False)
     assert "no full episode yet, a larger num_steps continues this one" in capsys.readouterr().out
     assert not (folder / "buffer").exists()
+    with pytest.raises(ValueError, match=r"num_steps must be at least 70, which .*-s0 has"):
+        pretrain(replace(short, num_steps=60), runs_dir=tmp_path / "grown")
     pretrain(long, runs_dir=tmp_path / "grown", progress=False)
     assert "continued from step 70" in capsys.readouterr().out
     assert contents(folder) == contents(straight)

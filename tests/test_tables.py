@@ -1,6 +1,5 @@
 """Results do not depend on the form of a table or its file; ambiguous tables are refused."""
 
-import json
 import re
 import runpy
 
@@ -11,7 +10,6 @@ import synthetic
 from test_figures_returns import RECIPES, made_up
 
 from belib import figures, gather, results, study
-from belib.results import tables
 
 EDITS = {
     "index repeats": lambda t: t.sample(frac=1, random_state=3).set_axis([0] * len(t)),
@@ -39,18 +37,13 @@ STATISTICS = {
 }
 
 
-@pytest.fixture(scope="module")
-def answers():
+@pytest.mark.parametrize("name", STATISTICS)
+def test_statistics_do_not_depend_on_the_form_of_the_table(name):
     table = made_up(("walker_run", "walker_stand"), recipes=RECIPES[2:])
-    return table, {name: statistic(table) for name, statistic in STATISTICS.items()}
-
-
-@pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
-def test_statistics_do_not_depend_on_the_form_of_the_table(edit, answers):
-    table, expected = answers
-    for name, statistic in STATISTICS.items():
-        result = statistic(edit(table))[list(expected[name])]
-        pd.testing.assert_frame_equal(result, expected[name], check_dtype=False, obj=name)
+    expected = STATISTICS[name](table)
+    for kind, edit in EDITS.items():
+        result = STATISTICS[name](edit(table))[list(expected)]
+        pd.testing.assert_frame_equal(result, expected, check_dtype=False, obj=kind)
 
 
 @pytest.mark.parametrize("kind", ["index repeats", "joined twice", "floats"])
@@ -104,65 +97,57 @@ def two(tmp_path):
     return place.parents[1], file, file.read_bytes()
 
 
-READ = {
-    "no last end of line": lambda t: t.rstrip(b"\n"),
-    "ends of lines": lambda t: b"\xef\xbb\xbf" + t.replace(b"\n", b"\r\n"),
-    "empty lines": lambda t: t + b"\n\n",
-    "quotes": lambda t: re.sub(rb"walker_run", b'"walker_run"', t),
-    "digits": lambda t: t.replace(b",none,", b",12345678e012,").replace(b",a,", b",007,"),
-}
-
-
-@pytest.mark.parametrize("kind", READ)
-def test_files_of_any_editor_are_read(kind, two):
+def test_files_of_any_editor_are_read(two):
     runs_dir, file, content = two
-    file.write_bytes(READ[kind](content))
-    table = results.collect(runs_dir)
-    dataset, revision = ("007", "12345678e012") if kind == "digits" else ("a", "none")
-    assert table["dataset"].unique().tolist() == [dataset, "b"]
-    assert table["revision"].unique().tolist() == list(dict.fromkeys([revision, "none"]))
-    assert table["return"].tolist() == [110, 120, 120, 130] * 2
+    edits = {
+        "no last end of line": lambda t: t.rstrip(b"\n"),
+        "ends of lines": lambda t: b"\xef\xbb\xbf" + t.replace(b"\n", b"\r\n"),
+        "empty lines": lambda t: t + b"\n\n",
+        "quotes": lambda t: re.sub(rb"walker_run", b'"walker_run"', t),
+        "digits": lambda t: t.replace(b",none,", b",12345678e012,").replace(b",a,", b",007,"),
+    }
+    for kind, edit in edits.items():
+        file.write_bytes(edit(content))
+        table = results.collect(runs_dir)
+        dataset, revision = ("007", "12345678e012") if kind == "digits" else ("a", "none")
+        assert table["dataset"].unique().tolist() == [dataset, "b"], kind
+        assert table["revision"].unique().tolist() == list(dict.fromkeys([revision, "none"])), kind
+        assert table["return"].tolist() == [110, 120, 120, 130] * 2, kind
 
 
-UNREADABLE = [
-    (lambda t: t[:-50], "as many fields as there are headings"),
-    (lambda t: t.replace(b"120.0", b"120,0", 1), "as many fields as there are headings"),
-    (lambda t: t.replace(b"return", b"reward"), "must have the columns return"),
-    (lambda t: t.partition(b"\n")[2], "must have the columns domain, task"),
-    (lambda t: t.replace(b"120.0", b"high", 1), "return must be numbers: .*.high."),
-    (lambda t: t.replace(b"walker_run", b'"walker_run', 1), "unexpected end"),
-    (lambda t: t.decode().encode("utf-16"), "can't decode"),
-]
-
-
-@pytest.mark.parametrize(("change", "message"), UNREADABLE)
-def test_damaged_files_are_named(change, message, two, monkeypatch):
+def test_damaged_files_are_named(two, monkeypatch):
     runs_dir, file, content = two
-    file.write_bytes(change(content))
     monkeypatch.setattr("sys.argv", ["results", str(runs_dir)])
-    with pytest.raises(SystemExit, match=rf"{re.escape(str(file))}: .*{message}"):
-        runpy.run_module("belib.results", run_name="__main__")
+    for change, message in (
+        (lambda t: t[:-50], "as many fields as there are headings"),
+        (lambda t: t.replace(b"120.0", b"120,0", 1), "as many fields as there are headings"),
+        (lambda t: t.replace(b"return", b"reward"), "must have the columns return"),
+        (lambda t: t.partition(b"\n")[2], "must have the columns domain, task"),
+        (lambda t: t.replace(b"120.0", b"high", 1), "return must be numbers: .*.high."),
+        (lambda t: t.replace(b"walker_run", b'"walker_run', 1), "unexpected end"),
+        (lambda t: t.decode().encode("utf-16"), "can't decode"),
+    ):
+        file.write_bytes(change(content))
+        with pytest.raises(SystemExit, match=rf"{re.escape(str(file))}: .*{message}"):
+            runpy.run_module("belib.results", run_name="__main__")
 
 
-@pytest.mark.parametrize(
-    ("name", "change", "message"),
-    [
+def test_damaged_files_of_a_study_are_named(tmp_path):
+    for name, change, message in (
         ("datasets.csv", lambda t: t.replace(",50000,", ",many,", 1), "steps must be numbers"),
         ("coverage.csv", lambda t: "", "No columns"),
         ("provenance.json", lambda t: "[]", "must hold a JSON object with scale"),
         ("provenance.json", lambda t: t[:-9], "must hold .*JSON"),
-        ("provenance.json", lambda t: json.dumps({"scale": "x"}), "learning"),
-    ],
-)
-def test_damaged_files_of_a_study_are_named(tmp_path, name, change, message):
-    synthetic.write(synthetic.example(), tmp_path)
-    file = tmp_path / name
-    file.write_text(change(file.read_text()))
-    with pytest.raises(ValueError, match=rf"{re.escape(str(tmp_path))}.* {message}"):
-        gather.load(tmp_path)
+        ("provenance.json", lambda t: '{"scale": "x"}', "learning"),
+    ):
+        synthetic.write(synthetic.example(), tmp_path)
+        file = tmp_path / name
+        file.write_text(change(file.read_text()))
+        with pytest.raises(ValueError, match=rf"{re.escape(str(tmp_path))}.* {message}"):
+            gather.load(tmp_path)
 
 
 def test_numbers_are_read_to_the_bit(tmp_path):
     x = np.random.default_rng(0).normal(size=1000) * 10.0 ** np.arange(-30, 30).repeat(17)[:1000]
     (tmp_path / "x.csv").write_text(pd.DataFrame({"x": x}).to_csv(index=False))
-    assert (tables.read_csv(tmp_path / "x.csv", numbers=["x"])["x"].to_numpy() == x).all()
+    assert (results.tables.read_csv(tmp_path / "x.csv", numbers=["x"])["x"].to_numpy() == x).all()

@@ -14,13 +14,14 @@ from belib.training.learning import Learning
 
 
 def test_what_cannot_run_is_refused_first(small_pretrain, small_offline, tmp_path):
-    quadruped = small_offline(task="quadruped_run")
+    no_task = "task must be one of walker_stand, .*, got 'quadruped_run'"
     for stage, configs, message in (
         (pretrain, [small_pretrain(), small_pretrain(hidden_dim=32)], "the same hidden_dim, got"),
         (pretrain, [small_pretrain()] * 2, "different folders, got .*behavioral-0.5-s0 twice"),
         (pretrain, small_pretrain(domain="waker"), "no domain 'waker'"),
+        (pretrain, small_pretrain(objective="task", task="quadruped_run"), no_task),
         (train_offline, [small_offline(), small_offline(dataset="other")], "the same dataset"),
-        (train_offline, quadruped, "task must be one of walker_stand, .*, got 'quadruped_run'"),
+        (train_offline, small_offline(task="quadruped_run"), no_task),
         (train_offline, small_offline(), "must hold at least one episode"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -73,15 +74,13 @@ def test_a_member_that_diverges_stops_alone(small_offline, runs_dir, monkeypatch
     assert all(x.isfinite().all() for x in state.values() if isinstance(x, torch.Tensor))
 
 
-@pytest.mark.parametrize(("algorithm", "status"), [("td3", "diverged"), ("bc", "ok")])
-def test_a_critics_values_beyond_reason_are_a_divergence(
-    algorithm, status, small_offline, runs_dir, capsys, monkeypatch
-):
+def test_critic_values_beyond_reason_are_a_divergence(small_offline, runs_dir, capsys, monkeypatch):
     monkeypatch.setattr("belib.training.learning._DIVERGED", 0.0)
-    config = small_offline(dataset="random-s0", algorithm=algorithm)
-    table = train_offline(config, runs_dir=runs_dir, progress=False)
-    assert table["status"].unique().tolist() == [status]
-    assert ("returns are at most 99.8)" in capsys.readouterr().out) == (status == "diverged")
+    for algorithm, status in (("td3", "diverged"), ("bc", "ok")):
+        config = small_offline(dataset="random-s0", algorithm=algorithm)
+        table = train_offline(config, runs_dir=runs_dir, progress=False)
+        assert table["status"].unique().tolist() == [status]
+        assert ("returns are at most 99.8)" in capsys.readouterr().out) == (status == "diverged")
 
 
 def test_data_of_other_sizes_are_refused_first(small_offline, make_dataset, tmp_path):
@@ -130,19 +129,17 @@ def test_a_learning_curve_has_one_dataset(small_offline, small_pretrain, tmp_pat
         train_offline(replace(config, seed=1), runs_dir=tmp_path)
 
 
-@pytest.mark.parametrize(("capacity", "starts"), [(4, 4), (5, 10), (10, 10), (11, 15), (99, 15)])
-def test_the_oldest_episodes_with_so_many_transitions(
-    small_offline, make_dataset, tmp_path, capacity, starts
-):
-    sizes = {"num_steps": 2, "eval_every": 1, "eval_first": True}
-    config = small_offline(**sizes, replay_capacity=capacity)
-    work = Learning([config], [tmp_path], make_dataset(lengths=(4, 6, 5)))
-    assert work.engine.replay.count.tolist() == [starts]
-    if capacity == 4:
-        work.advance()
-        work.restore(work.state())
-        work.advance()
-        assert [row["step"] for row in work.returns[0]] == [0, 1, 2]
+def test_the_oldest_episodes_with_so_many_transitions(small_offline, make_dataset, tmp_path):
+    """A policy is evaluated before its first update, too, and not again when it continues."""
+    dataset = make_dataset(lengths=(4, 6, 5))
+    for capacity, starts in ((99, 15), (11, 15), (10, 10), (5, 10), (4, 4)):
+        config = small_offline(num_steps=2, eval_every=1, eval_first=True, replay_capacity=capacity)
+        work = Learning([config], [tmp_path], dataset)
+        assert work.engine.replay.count.tolist() == [starts]
+    work.advance()
+    work.restore(work.state())
+    work.advance()
+    assert [row["step"] for row in work.returns[0]] == [0, 1, 2]
 
 
 def test_the_fastest_precision_is_recorded_and_kept(small_offline, runs_dir, monkeypatch):
@@ -157,19 +154,11 @@ def test_the_fastest_precision_is_recorded_and_kept(small_offline, runs_dir, mon
 
 
 @pytest.mark.slow
-def test_groups_learn_side_by_side_as_one_after_the_other(small_offline, runs_dir, monkeypatch):
+def test_groups_run_side_by_side_as_one_after_the_other(
+    small_pretrain, small_offline, tmp_path, monkeypatch
+):
+    """Datasets of two objectives and seeds, and policies of two tasks on one of them."""
     monkeypatch.undo()  # of the length of episodes, which other processes do not have
-    groups = [[small_offline(dataset="random-s0", task=f"walker_{t}")] for t in ("run", "walk")]
-    together = in_parallel(train_offline, groups, runs_dir=runs_dir)
-    (runs_dir / "offline").rename(runs_dir / "kept")
-    apart = [train_offline(group, runs_dir=runs_dir, progress=False) for group in groups]
-    for one, other in zip(together, apart, strict=True):
-        pd.testing.assert_frame_equal(one, other)
-
-
-@pytest.mark.slow
-def test_groups_collect_side_by_side_as_one_after_the_other(small_pretrain, tmp_path, monkeypatch):
-    monkeypatch.undo()
     members = [(objective, seed) for objective in ("behavioral", "random") for seed in (0, 1)]
     sizes = {"num_steps": 1000, "random_steps": 950}
     configs = [small_pretrain(objective=o, seed=seed, **sizes) for o, seed in members]
@@ -181,6 +170,11 @@ def test_groups_collect_side_by_side_as_one_after_the_other(small_pretrain, tmp_
     apart = [pretrain(c, runs_dir=tmp_path / "apart", progress=False)[0] for c in configs]
     sums = [[datasets.read_card(f)["sha256"] for f in folders] for folders in (together, apart)]
     assert sums[0] == sums[1]
+    policies = [[small_offline(dataset="random-s0", task=f"walker_{t}")] for t in ("run", "walk")]
+    tables = in_parallel(train_offline, policies, runs_dir=tmp_path / "together")
+    for table, group in zip(tables, policies, strict=True):
+        alone = train_offline(group, runs_dir=tmp_path / "apart", progress=False)
+        pd.testing.assert_frame_equal(table, alone)
     groups[1] = [replace(configs[1], k=5)]
     with pytest.raises(ValueError, match="k: 3 there, 5 here"):
         in_parallel(pretrain, groups, runs_dir=tmp_path / "apart")

@@ -58,6 +58,20 @@ def test_planted_effects_get_their_verdicts(options, expected):
     assert verdicts(synthetic.tables(**QUIET, **options), *expected) == expected
 
 
+def test_a_claim_fails_on_one_task_of_two_at_half_the_level():
+    """SMM is ahead, against the paper: with p = 0.035 on one task, and not at all on the other."""
+    units = study.units(synthetic.tables(**SMALL | {"tasks": synthetic.TASKS[:2]}))
+    covered, two = (units.query(f"measure == '{name}'").copy() for name in ("net", "td3"))
+    two["value"] = two["collection"] - 1 + 1e-3 * two["parameter"].fillna(0)
+    first, smm = two["task"] == synthetic.TASKS[0], two["objective"] == "smm"
+    others = two["main"] & ~two["objective"].isin(["smm", "random"])
+    arms = [two.loc[first & side, "value"] for side in (others, smm)]
+    two.loc[first & smm, "value"] += compare(*arms, level=0.035).high
+    for learnt, verdict in ((two, UNDECIDED), (two[first], FAILS)):
+        rows = study.study(pd.concat([learnt, covered]), "td3", coverage="net")
+        assert set(rows.loc[rows["claim"] == "smm", "verdict"]) == {verdict}
+
+
 def test_where_nothing_was_planted_verdicts_are_rare():
     """15 experiments; each verdict may be wrong once in 20 on its own."""
     keys = ("be-shannon", "be-renyi", "small-q", "stable")

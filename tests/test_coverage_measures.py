@@ -83,12 +83,9 @@ def test_standard_errors_are_the_spread_of_random_halves_of_the_episodes(parts):
     """Of 7 episodes a half has 3, drawn without replacement: sqrt(3 / 4) of the spread is left."""
     table = coverage.measures(make_states(parts, episodes=7), halves=6)
     _, *halves = random_halves(np.arange(400) * 7 // 400, 6, derive_seed(0, "halves", "random-s0"))
-    spread = np.std(
-        [estimators.shannon_entropy_knn(parts[1][half]).value for half in halves], ddof=1
-    )
-    assert table.loc["random-s0", "shannon_se"] == pytest.approx(
-        spread * math.sqrt(3 / 4), rel=1e-9
-    )
+    entropies = [estimators.shannon_entropy_knn(parts[1][half]).value for half in halves]
+    error = np.std(entropies, ddof=1) * math.sqrt(3 / 4)
+    assert table.loc["random-s0", "shannon_se"] == pytest.approx(error, rel=1e-9)
 
 
 def test_states_without_a_density_have_no_entropy(states):

@@ -2,6 +2,7 @@
 
 from copy import deepcopy
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -9,6 +10,7 @@ import pytest
 import torch
 
 from belib import datasets, envs, paths, results
+from belib.config import OfflineConfig
 from belib.training import collection, is_finished, pretrain
 from belib.training.collection import Collection
 
@@ -182,8 +184,8 @@ def test_the_online_reference_learns_the_tasks_reward(small_pretrain, tmp_path):
     check_continues(work)
 
 
-def test_tasks_learnt_online_are_a_reference(small_pretrain, small_offline, tmp_path, monkeypatch):
-    monkeypatch.setattr(collection, "OfflineConfig", small_offline)  # with one episode
+def test_tasks_learnt_online_are_the_reference(small_pretrain, tmp_path, monkeypatch):
+    monkeypatch.setattr(collection, "OfflineConfig", partial(OfflineConfig, eval_episodes=1))
     configs = [small_pretrain(objective="task", task=f"walker_{t}") for t in ("run", "stand")]
     folders = pretrain(configs, runs_dir=tmp_path, progress=False)
     table = pd.concat([pd.read_csv(folder / "online.csv") for folder in folders])

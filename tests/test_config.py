@@ -1,5 +1,6 @@
 import math
 import re
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -15,12 +16,13 @@ TABLE_2 |= {"learning_rate": 1e-4, "tau": 0.01, "stddev": 0.2, "stddev_clip": 0.
 TABLE_2 |= {"hidden_dim": 1024, "representation_dim": 512, "k": 12, "num_steps": 500_000}
 TABLE_2 |= {"rnd_obs_clip": 5.0, "skill_dim": 4, "discriminator_learning_rate": 1e-3}
 TABLE_2 |= {"vae_learning_rate": 1e-2}
-UNSAID = {"n_step": 3, "random_steps": 4000, "intrinsic_reward_scale": "none", "convention": "urlb"}
+LEFT_OUT = {"n_step": 3, "random_steps": 4000, "intrinsic_reward_scale": "none"}
+LEFT_OUT |= {"convention": "urlb"}
 TABLE_3 = {"batch_size": 1024, "hidden_dim": 1024, "learning_rate": 1e-4, "num_steps": 10**5}
 
 
 def test_defaults_are_the_papers_tables():
-    assert vars(PretrainConfig()).items() >= (TABLE_2 | UNSAID).items()
+    assert vars(PretrainConfig()).items() >= (TABLE_2 | LEFT_OUT).items()
     assert vars(OfflineConfig()).items() >= TABLE_3.items()
 
 
@@ -83,6 +85,8 @@ def test_fields_have_a_source_and_survive_yaml_and_scales_hold_only_differences(
 def test_overrides_that_are_none_leave_the_scales_value():
     config = PretrainConfig.at_scale("smoke", alpha=0.7, num_steps=None)
     assert config == replace(PretrainConfig.at_scale("smoke"), alpha=0.7)
+    with pytest.raises(OSError, match=r"04_pretrain\.huge\.yaml"):
+        PretrainConfig.at_scale("huge")
 
 
 def test_folders_follow_from_the_config(tmp_path):
@@ -118,18 +122,29 @@ def test_types():
         check_type("seeds", [1, 0.5], list[int])
 
 
-def test_notebooks_and_configs_spell_a_domain_as_folders_do_and_ints_become_floats():
-    """Names are refused in the cell that papermill adds only; other variables are free."""
-    names = {"domain": "gymnasium/Pendulum-v1", "tasks": ["gymnasium/Pendulum-v1_reward"]}
-    namespace = {"alpha": 1, **names, "In": ["x = 1", "# Parameters\nalpha = 1\n"]}
-    namespace["__annotations__"] = {"alpha": float, "domain": str, "tasks": list[str]}
-    check_parameters(namespace)
-    assert type(namespace["alpha"]) is float
-    config = OfflineConfig(domain=names["domain"], task=names["tasks"][0])
-    assert namespace["domain"] == config.domain == "gymnasium-Pendulum-v1"
-    assert namespace["tasks"] == [config.task] == ["gymnasium-Pendulum-v1_reward"]
-    with pytest.raises(TypeError, match="alpha should be float, got 'half'"):
-        check_parameters(namespace | {"alpha": "half"})
+@pytest.mark.parametrize(
+    ("injected", "values", "message"),
+    [
+        ("# Parameters\nalhpa = 0.7\n", {"alhpa": 0.7}, "no parameter 'alhpa' .nearest: 'alpha'"),
+        ("# Parameters\nalpha = 'half'\n", {"alpha": "half"}, "alpha should be float, got 'half'"),
+        ("# Parameters\nalpha = 1\n", {"alpha": 1}, None),
+        ("x = 1", {"x": 1}, None),  # other variables are free
+    ],
+)
+def test_notebook_parameters(injected, values, message):
+    namespace = {"__annotations__": {"alpha": float}, "In": ["", injected], "alpha": 0.5, **values}
+    with pytest.raises(TypeError, match=message) if message else nullcontext():
+        check_parameters(namespace)
+        assert type(namespace["alpha"]) is float
+
+
+def test_notebooks_and_configs_spell_a_domain_as_folders_do():
+    parameters = {"domain": "gymnasium/Pendulum-v1", "tasks": ["gymnasium/Pendulum-v1_reward"]}
+    parameters["__annotations__"] = {"domain": str, "tasks": list[str]}
+    check_parameters(parameters)
+    config = OfflineConfig(domain=parameters["domain"], task="gymnasium/Pendulum-v1_reward")
+    assert parameters["domain"] == config.domain == "gymnasium-Pendulum-v1"
+    assert parameters["tasks"] == [config.task] == ["gymnasium-Pendulum-v1_reward"]
 
 
 def test_an_entry_stands_for_all_combinations_of_its_lists_and_for_one_or_more():

@@ -74,7 +74,9 @@ def test_finished_runs_become_tables_and_others_are_named(runs, tmp_path):
     assert read.coverage["volumetric"].max() == 1
     assert read.provenance["learning"]["td3"]["num_steps"] == 10
     assert read.provenance["processor"]
-    # a dataset that is being extended is left out
+
+
+def test_a_dataset_that_is_being_extended_is_left_out(runs, tmp_path):
     extended = runs / "datasets" / "walker" / "random-s1" / "buffer"
     shutil.copy(next(extended.glob("*_60.npz")), extended / "episode_000009_60.npz")
     read = gather.load(gather.gather(runs, tmp_path / "tables"))
@@ -82,18 +84,19 @@ def test_finished_runs_become_tables_and_others_are_named(runs, tmp_path):
     assert read.provenance["not finished"]["datasets"] == ["walker/random-s1"]
 
 
-def test_runs_of_different_settings_are_not_compared(runs, tmp_path):
-    for file, line, other, message in (
+@pytest.mark.parametrize(
+    ("file", "line", "other", "message"),
+    [
         ("offline/*/random-s1/*/*/config.yaml", "batch_size: 1024", "batch_size: 500", "settings"),
         ("datasets/*/random-s1/card.json", '"num_steps": 120', '"num_steps": 500', r"\[120, 500\]"),
         ("offline/*/random-s1/*/*/results.csv", ",test,", ",laptop,", r"\['laptop', 'test'\]"),
-    ):
-        path = sorted(runs.glob(file))[0]
-        text = path.read_text()
-        path.write_text(text.replace(line, other))
-        with pytest.raises(ValueError, match=message):
-            gather.gather(runs, tmp_path / "tables")
-        path.write_text(text)
+    ],
+)
+def test_runs_of_different_settings_are_not_compared(runs, tmp_path, file, line, other, message):
+    path = sorted(runs.glob(file))[0]
+    path.write_text(path.read_text().replace(line, other))
+    with pytest.raises(ValueError, match=message):
+        gather.gather(runs, tmp_path / "tables")
 
 
 def test_tables_of_several_folders_are_read_together(tmp_path):

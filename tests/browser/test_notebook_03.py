@@ -23,6 +23,7 @@ def test_the_slider_moves_the_picture(page, lab, screenshots):
     widget = page.locator(".jupyter-widgets.widget-tab")
     widget.scroll_into_view_if_needed()
     assert page.locator(".Toastify__toast").count() == 0, "no news, no questions"
+
     handle = widget.locator(".noUi-handle:visible").first
     readout = widget.locator(".widget-readout:visible").first
     picture = widget.locator("img:visible")
@@ -35,6 +36,7 @@ def test_the_slider_moves_the_picture(page, lab, screenshots):
     expect(readout).to_have_text("0.80")
     expect(picture).not_to_have_attribute("src", opened)
     page.screenshot(path=screenshots / "2-keyboard.png")
+
     # drag to the right by mouse: it moves while one drags
     handle.hover()
     page.mouse.down()
@@ -47,6 +49,7 @@ def test_the_slider_moves_the_picture(page, lab, screenshots):
     assert len(pictures) >= 5
     expect(readout).to_have_text(re.compile(r"[2-5]\.\d\d"))
     page.screenshot(path=screenshots / "3-mouse.png")
+
     # at the largest alpha the most entropy is not the uniform pmf's
     page.get_by_role("tab", name="Discrete game").click()
     widget.locator(".noUi-handle:visible").first.focus()
@@ -55,6 +58,7 @@ def test_the_slider_moves_the_picture(page, lab, screenshots):
     widget.get_by_role("button", name="climb").click()
     widget.get_by_text("more than the uniform pmf").wait_for()
     page.screenshot(path=screenshots / "4-climbed.png")
+
     # the slider below needs no kernel
     page.locator("figure input[type=range]").press("End")
     expect(page.get_by_alt_text("The reward at α = 5", exact=True)).to_be_visible()

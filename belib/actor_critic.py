@@ -36,6 +36,7 @@ class ActorCritic(nn.Module):
     """Whether the two critics share their first layer (URLB) or not (ExORL)."""
 
     actor_network: type[nn.Module] = Actor
+    purpose = "learner"  # of its random streams
 
     def __init__(self, obs_dim: int, action_dim: int, configs: Sequence[LearnerConfig]):
         super().__init__()
@@ -43,7 +44,7 @@ class ActorCritic(nn.Module):
         self.config = configs[0]
         self.precision = self.config.precision  # the engine replaces `auto`
         self.seeds = [config.seed for config in configs]
-        self.streams = Streams(self.seeds, "agent")
+        self.streams = Streams(self.seeds, self.purpose)
         sizes = (self.streams, obs_dim, action_dim, self.config.hidden_dim)
         self.action_dim = action_dim
         self.actor = self.actor_network(*sizes)

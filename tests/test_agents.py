@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from belib.agents import AGENTS, agent_of, side_by_side
-from belib.config import PretrainConfig
+from belib.config import OfflineConfig, PretrainConfig
+from belib.offline import TD3
 from belib.replay import Batch
 from belib.rewards import behavioral_reward, facts
 from belib.weighting import prelec_beta
@@ -44,6 +45,12 @@ def test_the_return_pays_one_state_or_the_discounted_n(objective):
     first, second, third = (again.intrinsic_reward(data.path[:, :, i])[0] for i in range(3))
     total = first + 0.99 * second + 0.99**2 * third
     torch.testing.assert_close(agent.intrinsic_return(data)[0], total)
+
+
+def test_a_seeds_agent_and_its_learner_begin_with_different_actors():
+    agent, learner = make().actor, TD3(OBS, ACTION, [OfflineConfig(hidden_dim=16)]).actor
+    for one, other in zip(agent.parameters(), learner.parameters(), strict=True):
+        assert not torch.equal(one, other) or one.unique().numel() == 1  # scales and shifts
 
 
 @pytest.mark.parametrize(("convention", "first"), [("urlb", 0), ("corrected", 1)])

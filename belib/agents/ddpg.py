@@ -33,6 +33,7 @@ class DDPG(ActorCritic):
     """The actor-critic that learns from the rewards in replay."""
 
     shared_trunk = True
+    purpose = "agent"  # it and the learner of its seed begin with different actors
 
 
 class Explorer(DDPG):

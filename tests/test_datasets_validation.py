@@ -72,7 +72,7 @@ def readers(folder, monkeypatch):
 
 
 SPOILT = {  # a change of arrays or of the file, and what is said
-    "not finite": (put("observation", (3, 2), np.nan), "finite, got nan in row 3 (first of 1)"),
+    "not finite": (put("observation", (0, 2), np.nan), "finite, got nan in row 0 (first of 1)"),
     "dummy action": (put("action", (0, 1), 0.5), "'action' must be 0 in row 0"),
     "dummy reward": (put("reward", 0, 0.5), "'reward' must be 0 in row 0"),
     "dummy discount": (put("discount", 0, 0), "'discount' must be 1 in row 0"),

@@ -10,6 +10,7 @@ import synthetic
 from test_figures_returns import RECIPES, made_up
 
 from belib import figures, gather, results, study
+from belib.results import tables
 
 EDITS = {
     "index repeats": lambda t: t.sample(frac=1, random_state=3).set_axis([0] * len(t)),
@@ -35,6 +36,14 @@ STATISTICS = {
     "improvement": lambda t: results.improvement(learnt(t), "dataset", within=("algorithm",)),
     "table 1": results.table_1,
 }
+
+
+def test_a_name_may_be_null_and_only_an_empty_field_is_missing(tmp_path):
+    file = tmp_path / "mine.csv"
+    file.write_text("name,number\nnull,1\nNA,\n1e3,nan\n")
+    table = tables.read_csv(file, text=["name"], names=["name"], numbers=["number"])
+    assert table["name"].tolist() == ["null", "NA", "1e3"]
+    assert table["number"].isna().tolist() == [False, True, True]
 
 
 @pytest.mark.parametrize("name", STATISTICS)

@@ -52,9 +52,10 @@ def checked(
 
 
 def _numbers(column: pd.Series, *, whole: bool) -> pd.Series:
-    """Return a column as numbers, whole or finite (or missing)."""
+    """Return a column as numbers, whole or finite; `nan` and `NA` are missing."""
+    missing = column.isna() | column.isin(["nan", "NaN", "NA"])
     try:
-        values = pd.to_numeric(column.astype(object).where(column.notna(), math.nan))
+        values = pd.to_numeric(column.astype(object).where(~missing, math.nan))
     except (ValueError, TypeError) as error:
         raise ValueError(f"{column.name} must be numbers: {error}") from None
     wrong = values % 1 != 0 if whole else values.abs() == math.inf
@@ -82,9 +83,9 @@ def once(table: pd.DataFrame, keys: Sequence[str], values: Sequence[str]) -> pd.
 def read_csv(*files: Path, text: Iterable[str] = (), **rules: Any) -> pd.DataFrame:
     """Return one table of the rows of CSV files (UTF-8); files with the same headings are together.
 
-    Columns of `text` stay text even if they look like numbers; `rules` are arguments of `checked`.
-    Raise ValueError that names the file, also if a row has more or fewer fields than headings,
-    which pandas would shift or fill.
+    Columns of `text` stay text even if they look like numbers or `null`: only an empty field is
+    missing. `rules` are arguments of `checked`. Raise ValueError that names the file, also if a row
+    has more or fewer fields than headings, which pandas would shift or fill.
     """
     parts: dict[str, list[str]] = {}  # pandas parses files with equal headings together
     try:
@@ -96,8 +97,8 @@ def read_csv(*files: Path, text: Iterable[str] = (), **rules: Any) -> pd.DataFra
             headings, _, rows = content.partition("\n")
             parts.setdefault(headings, []).append(rows)
         joined = (io.StringIO("\n".join([key, *rows])) for key, rows in parts.items())
-        types = dict.fromkeys(text, str)
-        tables = [checked(pd.read_csv(part, dtype=types), **rules) for part in joined]
+        options = {"dtype": dict.fromkeys(text, str), "keep_default_na": False, "na_values": [""]}
+        tables = [checked(pd.read_csv(part, **options), **rules) for part in joined]
     except (ValueError, csv.Error) as error:
         if len(files) == 1:
             raise ValueError(f"{files[0]}: {error}") from error

@@ -68,7 +68,8 @@ def _cost(configs: Sequence[Any], dataset_steps: int) -> Cost:
     activations = 48 * members * config.batch_size * config.hidden_dim  # 12 layers
     if offline:
         activations *= 3 * config.num_action_samples if config.algorithm == "cql" else 1
-        environments, rows = members * config.eval_episodes, dataset_steps
+        environments = members * config.eval_episodes
+        rows = min(dataset_steps, config.replay_capacity)
         acts = 1000 * math.ceil(steps / config.eval_every)
         seconds = steps * update + acts * (act + environments * play)
     else:

@@ -33,8 +33,9 @@ def test_learning_by_hand(known_speeds):
     sizes = {"num_steps": 1_000, "eval_every": 400, "eval_episodes": 5}
     members = [OfflineConfig(seed=s, **sizes, batch_size=256, hidden_dim=256) for s in range(2)]
     assert estimate(members).minutes == pytest.approx((10 + 3 * (1 + 10)) / 60)
-    more = estimate(members, dataset_steps=1_500_000).memory_gb - estimate(members).memory_gb
-    assert more == pytest.approx(1e6 * (4 * (24 + 6 + 2) + 8) / 1e9)
+    sizes = (500_000, 1_000_000, 1_500_000)  # of which a million are learnt from
+    half, one, more = (estimate(members, dataset_steps=steps).memory_gb for steps in sizes)
+    assert more == one == pytest.approx(half + 5e5 * (4 * (24 + 6 + 2) + 8) / 1e9)
     assert str(Cost(12.2, 1.34)) == "about 12.2 min, 1.3 GB"
     assert str(Cost(150.0, 1.34)) == "about 2.5 h, 1.3 GB"
 

@@ -11,7 +11,7 @@ import yaml
 from grid import main, plan
 from jobs import Job, folders, is_finished, read, select
 
-from belib import paths, results, runs
+from belib import cost, paths, results, runs
 from belib.config import OfflineConfig, PretrainConfig
 from belib.figures.style import ALPHAS, QS
 
@@ -131,6 +131,15 @@ def test_what_is_there_is_finished_whoever_made_it(make_dataset, tmp_path, an_ho
     assert table["finished"].tolist() == [True, False, False]  # the report is made again
     assert table["minutes"].tolist() == [0, 60, 0.5]
     assert table["needs"].tolist() == ["", "", "collect/b"]
+
+
+def test_learners_need_memory_for_the_steps_of_their_data(own_grid, tmp_path, monkeypatch):
+    sizes = []
+    estimate = lambda _, *, dataset_steps: sizes.append(dataset_steps) or cost.Cost(1.0, 1.0)  # noqa: E731
+    monkeypatch.setattr(cost, "estimate", estimate)
+    line = {"domain": "walker", "objective": "shannon", "num_steps": 7_000}
+    plan(own_grid(datasets=[line], offline=[{**STAND, "num_steps": 50}])[:2], tmp_path)
+    assert sizes == [7_000, 7_000]
 
 
 @pytest.mark.parametrize("stage", ["offline", "baselines"])

@@ -32,10 +32,10 @@ HERE = Path(__file__).resolve().parent
 def plan(jobs: Sequence[Job], runs_dir: Path) -> pd.DataFrame:
     """Return one row per job: whether it is finished, what it needs, and its remaining cost.
 
-    A notebook is assumed to take a quarter of a minute for each job before it (about 1 and 4 after
-    8 and 41 jobs were measured, 20 after 72 estimated), and is executed again after any of them.
+    A notebook is assumed to take a quarter of a minute for each job before it (measured: about 1
+    and 4 after 8 and 41 jobs), and is executed again after any of them. Datasets' jobs come first.
     """
-    sizes = {(c.domain, c.dataset): c.num_steps for job in jobs for c in job.configs}
+    sizes = {(c.domain, c.dataset): c.num_steps for job in reversed(jobs) for c in job.configs}
     rows, finished = [], set()
     for job in jobs:
         configs, remaining = job.configs, cost.Cost(0.25 * len(job.needs), 3.0)

@@ -39,7 +39,7 @@ def write_atomic(path: Path, write: Callable[[BinaryIO], object]) -> None:
     Readers, also after a crash, see the old content or the new, never a part. After an error, which
     gets the file's name as a note, the temporary file is removed; only a killed process leaves one.
     """
-    temporary = path.with_name(f".{path.name}{TEMPORARY}")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}{TEMPORARY}")
     try:
         with open(temporary, "wb") as file:
             write(file)

@@ -72,9 +72,11 @@ class Work:
 def members(configs: Config | Sequence[Config]) -> list[Any]:
     """Return one config or several as a list.
 
-    Raise ValueError if they differ in fields that are not MEMBER_FIELDS.
+    Raise ValueError without any, and if they differ in fields that are not MEMBER_FIELDS.
     """
     configs = [configs] if isinstance(configs, Config) else list(configs)
+    if not configs:
+        raise ValueError("a run must have one member or more, got none")
     for config in configs:
         for name in _differing(config, configs[0], ignore=config.MEMBER_FIELDS):
             values = sorted({str(getattr(member, name)) for member in configs})
@@ -146,6 +148,8 @@ def _open(work: Work) -> dict[str, Any] | None:
     state, names = checkpoint_in(work.folders[0]), [folder.name for folder in work.folders]
     had, num_steps = state["members"] if state else "unknown", work.configs[0].num_steps
     for folder in work.folders:
+        for left in folder.rglob(f".*{paths.TEMPORARY}"):  # by writes that were killed
+            left.unlink()
         tables = (*folder.glob("*/*.npz"), *folder.glob("results.csv"))
         if had != names and (state or ((folder / CONFIG).exists() and any(tables))):
             raise ValueError(

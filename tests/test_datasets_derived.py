@@ -5,7 +5,7 @@ import shutil
 import numpy as np
 import pytest
 
-from belib import datasets
+from belib import datasets, paths
 from belib.datasets import DatasetError
 from belib.datasets.__main__ import main
 from belib.datasets.files import read_arrays
@@ -166,3 +166,12 @@ def test_what_cannot_be_exported_leaves_nothing_and_takes_no_name(minari, make_d
     with pytest.raises(ValueError, match=r"must be new and end .*, got 'one-v0'"):
         datasets.export_minari(dataset, "one-v0")
     assert minari.load_dataset("one-v0").total_steps == 14
+
+
+def test_relative_folders_are_the_projects(make_dataset, tmp_path, monkeypatch):
+    dataset, place = make_dataset(), "datasets/walker/random-s0"
+    monkeypatch.setattr(paths, "ROOT", tmp_path)
+    assert datasets.write_card(place) == datasets.read_card(dataset.folder)
+    assert datasets.read_card(place)["steps"] == dataset.steps
+    again = datasets.import_exorl(place, "imported/walker/again")
+    assert (again.steps, again.folder) == (dataset.steps, tmp_path / "imported/walker/again")

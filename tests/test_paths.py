@@ -2,6 +2,7 @@
 
 import errno
 import multiprocessing
+import re
 import time
 
 import numpy as np
@@ -45,4 +46,16 @@ def test_a_killed_writer_leaves_a_whole_file(tmp_path):
         writer.join()
         content = path.read_bytes()
         assert content == content[:1] * 200_000
-    assert {path.name for path in tmp_path.iterdir()} <= {"file", ".file.tmp"}
+    assert all(re.fullmatch(r"file|\.file\.\d+\.tmp", p.name) for p in tmp_path.iterdir())
+
+
+def write_often(path):
+    for _ in range(50):
+        paths.write_text(path, "whole")
+
+
+def test_processes_that_write_one_file_do_not_meet(tmp_path):
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        pool.map(write_often, [tmp_path / "file"] * 2)
+    assert (tmp_path / "file").read_text() == "whole"
+    assert len([*tmp_path.iterdir()]) == 1

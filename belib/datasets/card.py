@@ -19,14 +19,14 @@ CARD = "card.json"
 
 
 def write_card(
-    folder: Path, *, precision: str | None = None, num_steps: int | None = None
+    folder: str | Path, *, precision: str | None = None, num_steps: int | None = None
 ) -> dict[str, Any]:
     """Compute a dataset's card from its files and configuration, write it and return it.
 
     `precision` is that of the agent's matrix products, `num_steps` the steps of the collection with
     its unfinished episode; by default those of the existing card, or all steps on disk.
     """
-    packages = ["belib", "dm_control", "mujoco", "numpy", "torch"]
+    folder, packages = paths.resolve(folder), ["belib", "dm_control", "mujoco", "numpy", "torch"]
     before = read_card(folder) or {}
     card = _facts(load(folder), num_steps or before.get("num_steps", 0))
     packages += ["gymnasium"] * card["domain"].startswith("gymnasium-")
@@ -37,9 +37,10 @@ def write_card(
     return card
 
 
-def read_card(folder: Path) -> dict[str, Any] | None:
+def read_card(folder: str | Path) -> dict[str, Any] | None:
     """Return a dataset's card, None without a card.json; raise ValueError for a malformed one."""
-    file, keys = folder / CARD, ["num_steps", "steps", "episodes", "returns", "sha256"]
+    file = paths.resolve(folder) / CARD
+    keys = ["num_steps", "steps", "episodes", "returns", "sha256"]
     return paths.read_json(file, keys) if file.exists() else None
 
 

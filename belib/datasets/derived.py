@@ -53,7 +53,7 @@ def import_exorl(source: str | Path, folder: str | Path) -> Dataset:
     If the episodes have physics states, the rewards of all tasks are computed for the card (see
     `relabel`). Raise DatasetError, and leave nothing, if a file is not an episode of the domain.
     """
-    source, domain = Path(source).absolute(), paths.resolve(folder).parent.name
+    source, domain = paths.resolve(source), paths.resolve(folder).parent.name
     dataset = replace(load(source.parent if source.name == "buffer" else source), domain=domain)
     read_episode(dataset.files[0], dict(domain_sizes(domain)))  # other sizes must equal the first
     return _derive("import_exorl", [dataset], dataset.files, folder, source=str(dataset.folder))

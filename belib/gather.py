@@ -121,9 +121,9 @@ def gather(runs_dir: str | Path, to: str | Path) -> Path:
 
 def _described(dataset: Dataset) -> dict[str, Any]:
     """Return the settings of a dataset, its card and its mean intrinsic reward."""
-    config = dataset.config()
-    assert config is not None  # `gather` takes collected datasets with a card
-    settings = {k: v for k, v in asdict(config).items() if k not in config.unused_fields}
+    c = dataset.config()
+    assert c is not None  # `gather` takes collected datasets with a card
+    settings = {k: v for k, v in asdict(c).items() if k in _RECIPE or k not in c.unused_fields}
     settings |= datasets.read_card(dataset.folder) or {}
     metrics = tables.read_csv(dataset.folder / "metrics.csv", optional=["intrinsic_reward"])
     reward = metrics.get("intrinsic_reward", pd.Series(dtype=float)).mean()
@@ -148,11 +148,10 @@ def _learnt(runs: Path) -> tuple[pd.DataFrame, dict[str, Any], list[str]]:
     for file in sorted(runs.glob("offline/*/*/*/*/config.yaml")):
         config = OfflineConfig.from_yaml(file)
         policy = (config.domain, config.variant, config.dataset, config.task, config.seed)
-        if policy not in table.index or table.loc[[policy], "step"].max() < config.num_steps:
-            unfinished.append(policy)
-            continue
         shared = {name: value for name, value in asdict(config).items() if name not in _POLICY}
-        if learning.setdefault(config.variant, shared) != shared:
+        if not training.is_finished(config, file.parent):
+            unfinished.append(policy)
+        elif learning.setdefault(config.variant, shared) != shared:
             raise ValueError(f"policies of {config.variant} must share settings, got {file}")
     table = table[~table.index.isin(unfinished)].round({"return": 2, "upright": 3})
     return table, learning, ["/".join(map(str, policy)) for policy in unfinished]

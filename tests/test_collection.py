@@ -11,7 +11,7 @@ import torch
 
 from belib import datasets, envs, paths, results
 from belib.config import OfflineConfig
-from belib.training import collection, is_finished, pretrain
+from belib.training import collection, is_finished, pretrain, random_like
 from belib.training.collection import Collection
 
 
@@ -56,6 +56,28 @@ def test_a_card_of_an_unfinished_collection_does_not_finish_it(small_pretrain, t
     assert datasets.write_card(folder)["num_steps"] == 100
     assert not is_finished(longer, folder)
     assert datasets.validate(folder) == []
+
+
+def test_random_data_have_the_size_of_those_beside_them(small_pretrain, tmp_path, monkeypatch):
+    """A seed has one random dataset of the scale's size, whatever the others' settings are."""
+    (paths.make_folder(tmp_path / "params") / "04_pretrain.mine.yaml").write_text("num_steps: 100")
+    monkeypatch.setattr(paths, "PARAMS", tmp_path / "params")
+    options = {"runs_dir": tmp_path, "progress": False}
+
+    def collected(*configs):
+        return [datasets.load(pretrain(config, **options)[0]) for config in configs]
+
+    def beside(data):
+        return [d.name for d in random_like(data, scale="mine", runs_dir=tmp_path)]
+
+    one = small_pretrain(num_steps=100, intrinsic_reward_scale="rms")
+    labelled = replace(one, label="rms", seed=1, k=4)
+    collected(small_pretrain(objective="random", num_steps=100))
+    assert beside(collected(one, labelled)) == ["random-s0", "random-s1"]
+    assert beside(collected(replace(one, num_steps=200, label="long"))) == ["random-long-s0"]
+    with pytest.raises(ValueError, match=r"'behavioral-0\.5-s0': 200, 'random-s0': 100}"):
+        beside(collected(replace(one, num_steps=200)))
+    assert datasets.read_card(tmp_path / "datasets/walker/random-s0")["num_steps"] == 100
 
 
 def test_episodes_after_the_checkpoint_are_hidden(small_pretrain, tmp_path):

@@ -31,7 +31,8 @@ def test_wrong_values_are_refused(tmp_path, monkeypatch):
     for values, message in (
         ({"alpha": math.nan}, "alpha must be finite, got nan"),
         ({"tau": 1.5}, r"tau must be in \(0, 1\], got 1.5"),
-        ({"seed": -1}, "seed must be at least 0, got -1"),
+        ({"seed": -1}, r"seed must be at least 0, below 2\*\*63, got -1"),
+        ({"seed": 2**63}, r"seed must be at least 0, below 2\*\*63, got 9223372036854775808"),
         ({"num_steps": 1e3}, r"num_steps should be int, got 1000\.0 \(float\)"),
         ({"seed": True}, "seed should be int, got True"),
         ({"alpha": "1e-4"}, r"alpha should be float, got '1e-4' \(str\)"),

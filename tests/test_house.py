@@ -37,8 +37,8 @@ SEEN = {"__init__", "coverage", "figures", "widgets", "study", "cost", "gather",
 SEEN |= {"arrays"}
 WINGS = {"the method": set(FLOOR) - RUN - SEEN, "a run": RUN, "what is seen": SEEN}
 # Lines of *.py with docstrings and blanks: what is added is won elsewhere.
-BUDGETS = {"the method": 2_720, "a run": 2_880, "what is seen": 2_400}
-BUDGETS |= {"workflow": 330, "benchmarks": 900, "tests": 6_990}
+BUDGETS = {"the method": 2_720, "a run": 2_900, "what is seen": 2_400}
+BUDGETS |= {"workflow": 330, "benchmarks": 900, "tests": 7_070}
 
 
 def room(path):

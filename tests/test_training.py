@@ -1,5 +1,6 @@
 """Policies learnt in lockstep: their tables, divergence, and data that is refused."""
 
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -7,16 +8,17 @@ import pandas as pd
 import pytest
 import torch
 
-from belib import datasets, machine, paths, results, runs
+from belib import datasets, gather, machine, paths, results, runs
 from belib.offline.td3 import TD3
 from belib.training import in_parallel, lockstep, pretrain, train_offline
-from belib.training.learning import Learning
+from belib.training.learning import Learning, load_replay
 
 
 def test_what_cannot_run_is_refused_first(small_pretrain, small_offline, tmp_path):
     no_task = "task must be one of walker_stand, .*, got 'quadruped_run'"
     for stage, configs, message in (
         (pretrain, [small_pretrain(), small_pretrain(hidden_dim=32)], "the same hidden_dim, got"),
+        (pretrain, [], "one member or more, got none"),
         (pretrain, [small_pretrain()] * 2, "different folders, got .*behavioral-0.5-s0 twice"),
         (pretrain, small_pretrain(domain="waker"), "no domain 'waker'"),
         (pretrain, small_pretrain(objective="task", task="quadruped_run"), no_task),
@@ -26,6 +28,7 @@ def test_what_cannot_run_is_refused_first(small_pretrain, small_offline, tmp_pat
     ):
         with pytest.raises(ValueError, match=message):
             stage(configs, runs_dir=tmp_path)
+    assert in_parallel(pretrain, [], runs_dir=tmp_path) == []
     assert not list(tmp_path.iterdir())
     (tmp_path / "file").touch()
     with pytest.raises(OSError, match="/file/"):
@@ -122,11 +125,25 @@ def test_a_learning_curve_has_one_dataset(small_offline, small_pretrain, tmp_pat
     train_offline(config, runs_dir=tmp_path, progress=False)
     card = (folder / "card.json").read_bytes()
     pretrain(replace(collected, num_steps=200), runs_dir=tmp_path, progress=False)
-    with pytest.raises(datasets.DatasetError, match="100 steps then, 200 now"):
-        train_offline(replace(config, num_steps=40), runs_dir=tmp_path)
+    for num_steps in (20, 40):  # also a policy that was finished
+        with pytest.raises(datasets.DatasetError, match="100 steps then, 200 now"):
+            train_offline(replace(config, num_steps=num_steps), runs_dir=tmp_path)
+    with pytest.raises(ValueError, match="a finished dataset and policy, got none"):
+        gather.gather(tmp_path, tmp_path / "tables")
     (folder / "card.json").write_bytes(card)  # as a kill before the last step leaves it
     with pytest.raises(datasets.DatasetError, match="no card of all its 200 steps"):
         train_offline(replace(config, seed=1), runs_dir=tmp_path)
+    shutil.rmtree(folder)  # what was learnt stays
+    assert train_offline(config, runs_dir=tmp_path)["step"].tolist() == [20]
+
+
+def test_a_member_diverges_by_the_rewards_of_its_own_task(small_offline, make_dataset):
+    dataset, tasks = make_dataset(), ("walker_stand", "walker_run", "walker_stand")
+    configs = [small_offline(task=task, dataset=dataset.name) for task in tasks]
+    together = load_replay(configs, dataset, (24, 6))[1]
+    alone = torch.cat([load_replay([config], dataset, (24, 6))[1] for config in configs])
+    assert torch.equal(together, alone)
+    assert together[0] == together[2] > 5 * together[1]
 
 
 def test_the_oldest_episodes_with_so_many_transitions(small_offline, make_dataset, tmp_path):

@@ -21,6 +21,7 @@ ALGORITHMS = ("td3", "td3_bc", "bc", "cql", "crr")
 PRECISIONS = ("float32", "tf32", "bfloat16", "auto")
 _RENYI_FORMS = ("published", "signed")
 _REPRESENTATIONS = ("learnt", "random", "observation")
+_WITHOUT_AGENT = ("domain", "seed", "scale", "objective", "num_steps", "label")
 _CRR_WEIGHTS = ("indicator", "exp", "identity")
 
 
@@ -38,7 +39,7 @@ class LearnerConfig:
     MEMBER_FIELDS: ClassVar[tuple[str, ...]]  # in which members of one run may differ
 
     domain: str = setting("walker", "any", "of dm_control, or gymnasium/<id>", "section 5")
-    seed: int = setting(0, "at least 0", "seed of the member's random draws", "ours")
+    seed: int = setting(0, "at least 0, below 2**63", "seed of the member's random draws", "ours")
     scale: str = setting("paper", "any", "name of the set of sizes, in results", "ours")
     batch_size: int = setting(1024, "at least 2", "transitions a batch", "tables 2, 3; URLB")
     hidden_dim: int = setting(1024, "at least 1", "width of hidden layers", "tables 2, 3", "units")
@@ -144,8 +145,10 @@ class PretrainConfig(LearnerConfig):
 
     @property
     def unused_fields(self) -> tuple[str, ...]:
-        """Fields that only other objectives use."""
+        """Fields that only other objectives use; random actions use no learner's."""
         objective = OBJECTIVES[self.objective]
+        if objective.agent is None:
+            return tuple(item.name for item in fields(self) if item.name not in _WITHOUT_AGENT)
         unused = [name for name in ("alpha", "q") if name != objective.parameter]
         unused += ["renyi_form"] if self.objective != "renyi" else []
         return (*unused, *([] if objective.agent == "apt" else ["representation"]))

@@ -16,6 +16,7 @@ import yaml
 RULES: dict[str, Callable[[Any], bool]] = {
     "any": lambda value: True,
     "at least 0": lambda value: value >= 0,
+    "at least 0, below 2**63": lambda value: 0 <= value < 2**63,
     "at least 1": lambda value: value >= 1,
     "at least 2": lambda value: value >= 2,
     "positive": lambda value: value > 0,

@@ -17,7 +17,7 @@ import pandas as pd
 import torch
 from tqdm.auto import tqdm
 
-from belib import datasets, envs, machine, results, runs
+from belib import datasets, envs, machine, paths, results, runs
 from belib.config import OfflineConfig, PretrainConfig
 from belib.rewards import OBJECTIVES
 from belib.training.collection import Collection
@@ -25,7 +25,7 @@ from belib.training.collection import lockstep as lockstep
 from belib.training.evaluation import check_tasks as check_tasks
 from belib.training.evaluation import evaluate_baselines as evaluate_baselines
 from belib.training.evaluation import rollout as rollout
-from belib.training.learning import Learning
+from belib.training.learning import DATA, Learning
 
 
 def pretrain(
@@ -81,12 +81,19 @@ def train_offline(
 
 
 def is_finished(config: PretrainConfig | OfflineConfig, folder: Path) -> bool:
-    """Return whether a folder has all steps of a dataset, or the last evaluation of a policy."""
+    """Return whether a folder has all steps of a dataset, or the last evaluation of a policy.
+
+    A policy is not finished if its dataset has another card since: it was extended or made anew.
+    """
     if isinstance(config, PretrainConfig):
         card = datasets.read_card(folder)
         return card is not None and card["num_steps"] >= config.num_steps
-    file = folder / "results.csv"
-    return file.exists() and bool(results.read(file)["step"].max() >= config.num_steps)
+    file, data = folder / "results.csv", folder / DATA
+    if not (file.exists() and results.read(file)["step"].max() >= config.num_steps):
+        return False
+    card = datasets.read_card(folder.parents[4] / "datasets" / config.domain / config.dataset)
+    had = paths.read_json(data, ["sha256"])["sha256"] if data.exists() else None
+    return card is None or had in (None, card["sha256"])
 
 
 def _run(
@@ -123,18 +130,19 @@ def random_like(
     """Collect and return datasets of random actions, one per seed and of the given ones' size.
 
     Sizes are the cards' `num_steps`, which may count an unfinished episode that is not on disk.
-    Raise ValueError for unequal sizes, also if a random dataset of another size exists already.
+    Random datasets of the scale's size have no label. Raise ValueError, before anything is
+    collected, for unequal sizes, also if a random dataset of another size exists already.
     """
     cards = [datasets.read_card(d.folder) or datasets.write_card(d.folder) for d in data]
     foreign = PretrainConfig.at_scale(scale, domain=data[0].domain)
     same = {"objective": "random", "task": "", "num_steps": cards[0]["num_steps"]}
+    same |= {"label": ""} if cards[0]["num_steps"] == foreign.num_steps else {}
     configs = {c.seed: replace(c, **same) for c in (d.config() or foreign for d in data)}
-    random = [datasets.load(f) for f in pretrain([*configs.values()], runs_dir=runs_dir)]
-    cards += [datasets.read_card(d.folder) or {} for d in random]
+    cards += filter(None, (datasets.read_card(c.folder(runs_dir)) for c in configs.values()))
     sizes = {card["name"]: card["num_steps"] for card in cards}
     if len(set(sizes.values())) > 1:
         raise ValueError(f"datasets compared must have equal sizes, got {sizes}")
-    return random
+    return [datasets.load(folder) for folder in pretrain([*configs.values()], runs_dir=runs_dir)]
 
 
 def in_parallel(
@@ -150,7 +158,7 @@ def in_parallel(
     check_tasks(configs)
     runs.check_folders([config.folder(runs_dir) for config in configs], configs)
     alone = OBJECTIVES.maps[0] or envs.DOMAINS.maps[0] or machine.device().type == "cuda"
-    processes = 1 if alone else min(len(groups), os.cpu_count() or 1)
+    processes = 1 if alone else max(1, min(len(groups), os.cpu_count() or 1))
     context = multiprocessing.get_context("spawn")
     threads = (max(1, torch.get_num_threads() // processes),)
     run = partial(stage, runs_dir=runs_dir, progress=len(groups) == 1)

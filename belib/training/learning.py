@@ -1,5 +1,6 @@
 """Lockstep offline learning: a dataset in memory, M learners, their evaluations."""
 
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,6 +20,7 @@ from belib.offline import LEARNERS
 from belib.replay import Replay
 from belib.training.evaluation import Evaluator
 
+DATA = "data.json"  # name, steps and SHA-256 of the dataset that a policy was learnt from
 _DIVERGED = 100  # a critic has diverged if it predicts so many times the largest possible return
 _LOOK_EVERY = 100  # updates between checks for divergence, for which a GPU must finish its work
 # Floor of abs(reward) in the bound: an untrained critic outputs about 1 even if all rewards are 0.
@@ -80,7 +82,7 @@ class Learning(runs.Work):
                 shown = ", ".join(f"{key} {value[member]:.3g}" for key, value in metrics.items())
                 print(
                     f"{c.variant} on {c.dataset}, {c.task}, seed {c.seed}: diverged by update "
-                    f"{self.step} ({shown}; returns are at most {self.bound:.3g})"
+                    f"{self.step} ({shown}; returns are at most {self.bound[member]:.3g})"
                 )
 
     def _evaluate(self, metrics: Metrics) -> None:
@@ -96,11 +98,13 @@ class Learning(runs.Work):
     def write_tables(self) -> None:
         """Write each member's `metrics.csv` and `results.csv`, one row per evaluation.
 
-        `results.csv` with the last step marks a finished member. The first member is written last.
+        `results.csv` with the last step marks a finished member, with the contents of its dataset
+        in `data.json`. The first member is written last.
         """
         for folder, rows in reversed(list(zip(self.folders, self.returns, strict=True))):
             table = pd.DataFrame(rows, columns=None if rows else results.COLUMNS)
             metrics = table.drop(columns=[c for c in results.COLUMNS if c != "step"])
+            paths.write_text(folder / DATA, json.dumps(self.data) + "\n")
             paths.write_text(folder / "metrics.csv", metrics.to_csv(index=False))
             paths.write_text(folder / "results.csv", table[[*results.COLUMNS]].to_csv(index=False))
 
@@ -116,8 +120,8 @@ class Learning(runs.Work):
 
 def load_replay(
     configs: Sequence[OfflineConfig], dataset: Dataset, sizes: tuple[int, int]
-) -> tuple[Replay, float]:
-    """Return a memory shared by all members, and the largest discounted return that rewards allow.
+) -> tuple[Replay, torch.Tensor]:
+    """Return a memory shared by all members, and their largest possible discounted returns (M,).
 
     The memory holds the first episodes that together have `replay_capacity` transitions or more, as
     in ExORL, and one reward column per task. `sizes` are obs_dim and action_dim.
@@ -133,6 +137,7 @@ def load_replay(
     for episode, rewards in zip(episodes, labels, strict=True):
         obs, action, discount = (episode[key] for key in ("observation", "action", "discount"))
         replay.add(0, obs, action, rewards, discount, first=True)
-    largest = max(np.abs(rewards).max() for rewards in labels)
+    largest = np.max([np.abs(rewards).max(0) for rewards in labels], 0)  # (tasks,)
+    largest = torch.from_numpy(largest)[[column for _, column in columns]]
     horizon = 1 / (1 - config.discount) if config.discount < 1 else math.inf
-    return replay, max(float(largest), _LEAST_REWARD) * horizon
+    return replay, largest.clamp(min=_LEAST_REWARD) * horizon

@@ -76,8 +76,8 @@ def behavioral_entropy(
 def largest_admissible_alpha(n_outcomes: int) -> float:
     """Return the alpha above which behavioral entropy is not admissible; inf for M <= 5.
 
-    Above it, a uniform pmf on some m < M outcomes has more entropy than the uniform pmf on all M =
-    `n_outcomes`. beta is `prelec_beta(alpha, M)`.
+    Just above it, a uniform pmf on some m < M outcomes has more entropy than that on all M =
+    `n_outcomes`; far above, other pmfs do. beta is `prelec_beta(alpha, M)`.
 
     With L = log M and t = (log m / L)^alpha the entropy on m outcomes is m t exp(-L t) L. It equals
     L at t = -W(-L / m) / L, in Lambert's branch -1; t falls as alpha grows.

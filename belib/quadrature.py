@@ -35,7 +35,7 @@ def integrate_density(
 
     `term` is elementwise and need not be smooth at log f = `level`. `label` names the integral in
     messages. Raise ValueError if f does not integrate to 1 within 1e-6 (a peak of less may be
-    missed), and if the integral is infinite or its error exceeds `ACCURACY`.
+    missed), and if the integral is infinite or ten times its estimated error exceeds `ACCURACY`.
     """
     box = real_array("bounds", bounds, ndim=2, finite=False).T
     if box.shape not in ((2, 1), (2, 2)) or not (box[0] < box[1]).all():
@@ -57,7 +57,7 @@ def integrate_density(
     value, error = around_mode(term, level)
     ends = box[np.isfinite(box) & (box != 0)]
     pole = d == 1 and (log_f(ends[:, None]) == np.inf).any()  # floats are coarse except near 0
-    if pole or not error <= ACCURACY[d] * max(1.0, abs(value)):
+    if pole or not 10 * error <= ACCURACY[d] * max(1.0, abs(value)):
         result = f"{value:.12g} with an error of {error:.3g} (f may be infinite only at x = 0)"
         raise ValueError(f"{label} is infinite, or cannot be resolved: {result}")
     return Integral(float(value), float(error))

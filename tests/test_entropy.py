@@ -123,6 +123,7 @@ def with_a_far_peak(x):
     [
         (stats.cauchy.logpdf, LINE, {"alpha": 0.5}, f"alpha=0.5.* {INFINITE}"),
         (stats.t(3).logpdf, LINE, {"alpha": 0.5}, INFINITE),
+        (stats.lognorm(1).logpdf, HALF, {"alpha": 0.5, "beta": 1.49}, INFINITE),
         (stats.gamma(0.5).logpdf, HALF, {"alpha": 2.0, "extension": "odd"}, INFINITE),
         (stats.beta(0.5, 0.5).logpdf, [(0, 1)], {"alpha": 1.0}, r"infinite only at x = 0\)"),
         (stats.norm.logpdf, HALF, {"alpha": 1.0}, "must integrate to 1, got 0.5"),

@@ -99,7 +99,9 @@ def test_no_search_changes_the_answer(kind, d, monkeypatch):
 def test_gradients_reach_the_points_and_are_finite_at_duplicates():
     x = torch.randn(20, 3, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(lambda y: knn_distances(y, k=3), x)
-    assert torch.autograd.gradcheck(lambda y: knn_distances(y, k=3, exclude_self=False), x)
+    for k in (1, 3):  # with the point itself, which is 0 apart
+        assert torch.autograd.gradcheck(lambda y, k=k: knn_distances(y, k=k, exclude_self=False), x)
+    assert knn_distances(0 * x / 0, k=1, exclude_self=False).isnan().all()
     with torch.no_grad():
         x[3] = x[4]
     knn_distances(x, k=3).mean().backward()

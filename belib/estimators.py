@@ -148,7 +148,7 @@ def renyi_entropy_knn(
     sample, y = KNNSample(samples, correction="iterated", **options), 1 - q
     if q >= sample.k + 1:
         raise ValueError(f"q must be above 0 and below k + 1 = {sample.k + 1}, got {q}")
-    if abs(y) < 1e-6:  # where the entropies differ by about 1e-6
+    if abs(y) < 1e-6:  # where the entropies differ by about |y| Var(u) / 2
         return sample.mean(lambda u: u)
     log_ratio = y * digamma(sample.k) + gammaln(sample.k) - gammaln(sample.k + y)
 

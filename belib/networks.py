@@ -145,8 +145,8 @@ class RunningRMS(nn.Module):
 class RunningMoments(nn.Module):
     """Mean and variance of all numbers so far, by member and feature (Chan et al. 1979).
 
-    As in URLB, the initial variance is 1, with the weight of 1e-4 numbers, so that the variance is
-    positive after a batch of equal numbers.
+    As in URLB, they begin with mean 0 and variance 1, with the weight of 1e-4 numbers: the variance
+    is positive after a batch of equal numbers, and after n numbers at least 1e-4 mean^2 / n.
     """
 
     def __init__(self, members: int, features: int):

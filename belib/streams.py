@@ -16,7 +16,8 @@ Distribution = Callable[..., Tensor]  # fills a tensor from a `generator`: `Tens
 def derive_seed(seed: int, *purpose: str | int) -> int:
     """Return a 63-bit seed for one purpose of a run, independent of those for other purposes.
 
-    Raise ValueError unless the seed is a whole number of at least 0, of any size.
+    Zeros at the end of a purpose do not count. Raise ValueError unless the seed is a whole number
+    of at least 0, of any size.
     """
     keys = [zlib.crc32(part.encode()) if isinstance(part, str) else part for part in purpose]
     sequence = np.random.SeedSequence([whole_number("seed", seed), *keys])

@@ -156,7 +156,7 @@ def findings(table: pd.DataFrame) -> Markdown:
         numbers = f"{row.effect:+.2f} sd, 95 % interval {low:.2f} to {high:.2f}"
         numbers += f", {row.datasets} datasets, p = {row.p:.2g} after Holm's correction"
         if row.verdict not in ("better", "worse"):
-            numbers += f", p = {row.p_equivalence:.2g} of equivalence"
+            numbers += f", p = {row.p_equivalence:.2g} in the test of equivalence"
         if pd.notna(row.p_permuted) and (row.p < LEVEL) != (row.p_permuted < LEVEL):
             numbers += f"; the permutation test disagrees, p = {row.p_permuted:.2g}"
         lines.append(f"- {says} ({numbers}).")
